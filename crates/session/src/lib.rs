@@ -1,0 +1,1 @@
+//! The rules of an agent session as pure values.
