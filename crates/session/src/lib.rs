@@ -1,1 +1,42 @@
-//! The rules of an agent session as pure values.
+//! The rules of an agent session as pure values: commands in, events out.
+//!
+//! [`decide`] says what a [`Command`] does to a [`State`]; [`State::apply`] folds the events that
+//! it answers with; [`Summary::of`] is the part from which status is computed. There is no clock,
+//! no randomness, no file, no task and no wire word in here: time and fresh ids are arguments, and
+//! the shell around this crate commits the decisions and carries out their effects.
+
+mod birth;
+mod command;
+mod decide;
+mod event;
+mod id;
+mod json;
+mod lineage;
+mod mail;
+mod outcome;
+mod queue;
+mod state;
+mod summary;
+mod text;
+mod time;
+mod turn;
+mod usage;
+
+pub use birth::{Birth, NewSession};
+pub use command::{Answer, Command, Decision, Effect, Expect, Rejected};
+pub use decide::decide;
+pub use event::{CallResult, Created, Event, ResultOrigin, Stamped};
+pub use id::{
+    CallId, Epoch, Generation, Ids, ItemId, Position, QueueId, SessionId, TurnId, WatchId,
+};
+pub use json::{Json, NotJson};
+pub use lineage::{Child, Parent, Watch, Watcher};
+pub use mail::{Mail, MailBody, MailId, NewMail, Notice};
+pub use outcome::{EndReason, Outcome, StopReason};
+pub use queue::{Immediacy, Origin, Queue, QueuedItem};
+pub use state::State;
+pub use summary::{RowView, Settled, Status, Summary, Unread, is_settled, status};
+pub use text::{RESULT_PREVIEW_CHARS, preview};
+pub use time::{Clock, Timestamp};
+pub use turn::{NewCall, OpenCall, OpenTurn, StepText};
+pub use usage::Usage;

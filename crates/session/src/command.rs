@@ -1,0 +1,327 @@
+//! The closed list of all that can be asked of a session, what comes of it, and why it can be
+//! refused.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use crate::birth::{Birth, NewSession};
+use crate::event::{CallResult, Stamped};
+use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
+use crate::mail::{Mail, MailId, NewMail, Notice};
+use crate::outcome::{EndReason, StopReason};
+use crate::queue::{Immediacy, Origin, QueuedItem};
+use crate::turn::{NewCall, StepText};
+
+/// What can be asked of a session. Every command is decided by [`crate::decide`].
+#[derive(Clone, PartialEq, Debug)]
+pub enum Command {
+    /// Accept input.
+    Enqueue {
+        /// The id to give it; a fresh one when there is none.
+        item: Option<ItemId>,
+        /// Where it waits.
+        queue: QueueId,
+        /// The text; not empty.
+        text: Arc<str>,
+        /// Who wrote it.
+        origin: Origin,
+    },
+    /// Give a waiting item another text.
+    Edit {
+        /// The item.
+        item: ItemId,
+        /// Its new text; not empty.
+        text: Arc<str>,
+        /// The revision that the change was made against.
+        expected: u32,
+    },
+    /// Take a waiting item back.
+    Withdraw {
+        /// The item.
+        item: ItemId,
+        /// The revision that the change was made against.
+        expected: u32,
+    },
+    /// Put a waiting item elsewhere.
+    Move {
+        /// The item.
+        item: ItemId,
+        /// The queue to put it into.
+        queue: QueueId,
+        /// The item of that queue to put it before; none is the end.
+        before: Option<ItemId>,
+        /// The item's revision that the change was made against.
+        expected: u32,
+    },
+    /// Make a custom queue.
+    CreateQueue {
+        /// Its name; a number is made up when there is none.
+        name: Option<Arc<str>>,
+        /// Its immediacy.
+        immediacy: Immediacy,
+    },
+    /// Set, hold or release a queue.
+    ConfigureQueue {
+        /// The queue.
+        queue: QueueId,
+        /// `Held` holds it, any other sets it; none releases it to what it was before.
+        immediacy: Option<Immediacy>,
+        /// The queue's revision that the change was made against.
+        expected: Option<u32>,
+    },
+    /// Delete an empty custom queue.
+    DeleteQueue {
+        /// The queue.
+        queue: QueueId,
+        /// The queue's revision that the change was made against.
+        expected: u32,
+    },
+    /// Start an epoch if there is none.
+    Start {
+        /// The epoch to start.
+        epoch: Epoch,
+    },
+    /// Record what the model said in a step, and the calls that it makes.
+    RecordStep {
+        /// The turn that speaks; refused when it is not the current one.
+        turn: TurnId,
+        /// What was said.
+        step: StepText,
+        /// Its calls.
+        calls: Vec<NewCall>,
+    },
+    /// Record results of calls. With the last open call, steering input is taken.
+    RecordResults {
+        /// The turn; refused when it is not the current one.
+        turn: TurnId,
+        /// The results.
+        results: Vec<CallResult>,
+    },
+    /// End the turn.
+    EndTurn {
+        /// The turn; refused when it is not the current one.
+        turn: TurnId,
+        /// How it ended.
+        reason: EndReason,
+        /// The last step, if it has not been recorded.
+        step: Option<StepText>,
+        /// A safe text for people when it went wrong.
+        error: Option<Arc<str>>,
+    },
+    /// End the current run; what was streamed stays, queues stay, children go on.
+    Cancel {
+        /// [`EndReason::Interrupted`] or [`EndReason::Cancelled`].
+        reason: EndReason,
+    },
+    /// End the epoch now.
+    Stop {
+        /// Why.
+        reason: StopReason,
+        /// What the open turn has streamed so far.
+        partial: Option<StepText>,
+    },
+    /// Record that an earlier life of the host was cut, before anything else happens.
+    Recover {
+        /// Text of the open turn that was checkpointed.
+        partial: Option<StepText>,
+    },
+    /// Create a child.
+    Spawn {
+        /// The tool call that asks; a repeat of it returns the same child.
+        call: Option<CallId>,
+        /// The child.
+        child: Box<NewSession>,
+    },
+    /// Hold a session as its further parent, or hold a released child again.
+    Acquire {
+        /// The session.
+        child: SessionId,
+    },
+    /// Give up the hold on a child.
+    Release {
+        /// The child.
+        child: SessionId,
+    },
+    /// Send input to another session.
+    Send {
+        /// The receiver.
+        to: SessionId,
+        /// The epoch that the receiver was seen in; it must still be in it.
+        epoch: Epoch,
+        /// The item's id there.
+        item: ItemId,
+        /// The text; not empty.
+        text: Arc<str>,
+        /// For the `immediate` queue.
+        immediate: bool,
+    },
+    /// Ask to be told when a session has settled.
+    Watch {
+        /// The registration.
+        watch: WatchId,
+        /// The session.
+        target: SessionId,
+        /// The text to be told; none is the default line.
+        message: Option<Arc<str>>,
+        /// What to say at once because the target has settled.
+        settled: Option<Notice>,
+    },
+    /// Take mail.
+    Take {
+        /// What lies unread, oldest first.
+        mail: Vec<Mail>,
+        /// Whether a viewer holds the runtime, so that the last parent's leaving ends nothing.
+        viewed: bool,
+    },
+}
+
+/// What the store checks inside the transaction, beside the fence.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Expect {
+    /// No mail lies unread for the appending session but what this append takes.
+    NoOtherMail,
+    /// A session is in this epoch.
+    Epoch {
+        /// The session.
+        session: SessionId,
+        /// The epoch.
+        epoch: Epoch,
+    },
+    /// An entity has this concurrency tag.
+    EntityTag {
+        /// The entity.
+        entity: Uuid,
+        /// The tag.
+        tag: u64,
+    },
+}
+
+/// What must happen after the events are durable.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Effect {
+    /// Run this turn.
+    RunTurn {
+        /// The turn.
+        turn: TurnId,
+    },
+    /// Make this turn end; a token, so it needs no durability.
+    CancelTurn {
+        /// The turn.
+        turn: TurnId,
+        /// How it ends.
+        reason: EndReason,
+    },
+    /// Another session has mail.
+    Wake {
+        /// The session.
+        session: SessionId,
+    },
+}
+
+/// What the caller of a command is told.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Answer {
+    /// It was done.
+    Done,
+    /// It was so already.
+    Unchanged,
+    /// Input was accepted.
+    Accepted {
+        /// The item.
+        item: ItemId,
+    },
+    /// A queue was made.
+    QueueMade {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// Results were recorded, and this input joined the turn after them.
+    Steered {
+        /// The input, in order.
+        items: Vec<Arc<QueuedItem>>,
+    },
+    /// A child exists.
+    Child {
+        /// The child.
+        child: SessionId,
+    },
+    /// The watched session had settled, and the notice is in the queue.
+    FiredAtOnce,
+}
+
+/// What a command does.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Decision {
+    /// Events to append.
+    pub events: Vec<Stamped>,
+    /// Mail to write in the same append.
+    pub mail: Vec<NewMail>,
+    /// Mail that the same append takes.
+    pub taken: Vec<MailId>,
+    /// Sessions that the same append brings to the world.
+    pub births: Vec<Birth>,
+    /// Children to link to this session in the same append.
+    pub links: Vec<SessionId>,
+    /// What the store must find true.
+    pub expects: Vec<Expect>,
+    /// What must happen once it is durable.
+    pub effects: Vec<Effect>,
+    /// What the caller is told once it is durable.
+    pub answer: Answer,
+}
+
+/// Why a command was refused. Nothing has changed.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum Rejected {
+    /// Text with nothing in it.
+    #[error("the text is empty")]
+    EmptyText,
+    /// The session takes no input.
+    #[error("the session takes no input")]
+    NoUserInput,
+    /// The queue does not exist.
+    #[error("there is no such queue")]
+    UnknownQueue,
+    /// The item is not waiting: it was taken, taken back, or never existed.
+    #[error("the item is not waiting in a queue")]
+    UnknownItem,
+    /// The change was made against another revision.
+    #[error("changed since: the revision is {current}, not {expected}")]
+    RevisionConflict {
+        /// The revision that the change was made against.
+        expected: u32,
+        /// The revision that it has.
+        current: u32,
+    },
+    /// One of the two queues that each session has.
+    #[error("the `immediate` and `default` queues stay")]
+    BuiltInQueue,
+    /// The queue still holds input.
+    #[error("the queue is not empty")]
+    QueueNotEmpty,
+    /// A queue is released that is not held.
+    #[error("the queue is not held")]
+    NotHeld,
+    /// A step of a turn that is not the current one.
+    #[error("turn {} is not the current one", .turn.0)]
+    StaleTurn {
+        /// The turn that was named.
+        turn: TurnId,
+    },
+    /// A result for a call that is not open.
+    #[error("call {call} is not open")]
+    UnknownCall {
+        /// The call.
+        call: CallId,
+    },
+    /// The session is stopped.
+    #[error("the session is stopped")]
+    Stopped,
+    /// The session is not a child of this one.
+    #[error("not a child of this session")]
+    NotAChild,
+    /// A session can't be its own parent or an ancestor's parent.
+    #[error("a session cannot hold itself or its ancestor")]
+    Circle,
+}

@@ -1,0 +1,90 @@
+//! Rules for epochs: start, stop, and what an earlier life of the host left open.
+
+use super::Draft;
+use super::run::close;
+use crate::command::{Answer, Effect, Rejected};
+use crate::event::Event;
+use crate::id::Epoch;
+use crate::mail::MailBody;
+use crate::outcome::{EndReason, StopReason};
+use crate::turn::StepText;
+
+/// Starts an epoch; what waited in the queues is then consumed once.
+pub(super) fn start(draft: &mut Draft, epoch: Epoch) -> Result<Answer, Rejected> {
+    if draft.state.is_live() {
+        return Ok(Answer::Unchanged);
+    }
+    draft.push(Event::Started { epoch });
+    Ok(Answer::Done)
+}
+
+/// Ends the epoch in the one order there is: the turn, the own registrations, the record that it
+/// is stopped, then word to the children that it held. Watchers are told by the common step.
+pub(super) fn stop(draft: &mut Draft, reason: StopReason, partial: Option<&StepText>) {
+    if !draft.state.is_live() {
+        return;
+    }
+    let ends = match reason {
+        StopReason::HostShutdown => EndReason::Interrupted,
+        StopReason::HostRestart => EndReason::HostRestart,
+        StopReason::Terminated | StopReason::Disposed | StopReason::ParentEnded => {
+            EndReason::Cancelled
+        }
+    };
+    if let Some(open) = &draft.state.turn {
+        let turn = open.id;
+        close(draft, ends, partial, None);
+        draft
+            .effects
+            .push(Effect::CancelTurn { turn, reason: ends });
+    }
+    // A host that ends takes nothing back from anybody: after its restart the children are still
+    // held and the registrations still stand.
+    let for_good = !matches!(reason, StopReason::HostShutdown | StopReason::HostRestart);
+    if for_good {
+        give_up_watches(draft);
+    }
+    draft.push(Event::Stopped { reason });
+    if for_good {
+        let held: Vec<_> = draft
+            .state
+            .children
+            .iter()
+            .filter(|(child, _)| child.held)
+            .map(|(child, _)| child.id)
+            .collect();
+        for child in held {
+            draft.push(Event::ChildReleased { child });
+            draft.post(child, MailBody::Release { reason });
+        }
+    }
+}
+
+fn give_up_watches(draft: &mut Draft) {
+    let me = draft.state.id;
+    for watch in draft.state.watches.clone() {
+        draft.push(Event::WatchEnded { watch: watch.id });
+        if watch.target != me {
+            draft.post(watch.target, MailBody::Unwatch { watch: watch.id });
+        }
+    }
+    for watcher in draft.state.watchers.clone() {
+        if watcher.session == me {
+            draft.push(Event::WatcherRemoved {
+                watch: watcher.watch,
+            });
+        }
+    }
+}
+
+/// Writes down that the epoch in the log belongs to an earlier life of the host.
+pub(super) fn recover(draft: &mut Draft, partial: Option<&StepText>) -> Result<Answer, Rejected> {
+    if !draft.state.is_live() {
+        return Ok(Answer::Unchanged);
+    }
+    stop(draft, StopReason::HostRestart, partial);
+    draft
+        .effects
+        .retain(|effect| !matches!(effect, Effect::CancelTurn { .. }));
+    Ok(Answer::Done)
+}

@@ -1,0 +1,140 @@
+//! Rules for taking mail. What a stopped session cannot use stays unread: nothing starts it but a
+//! start.
+
+use std::sync::Arc;
+
+use super::Draft;
+use super::input::push_item;
+use super::lifecycle::stop;
+use crate::command::{Answer, Rejected};
+use crate::event::Event;
+use crate::id::{Epoch, Ids, ItemId, QueueId, SessionId};
+use crate::mail::{Mail, MailBody, Notice};
+use crate::outcome::StopReason;
+use crate::queue::Origin;
+use crate::summary::Status;
+
+pub(super) fn take(
+    draft: &mut Draft,
+    mail: &[Mail],
+    viewed: bool,
+    ids: &mut dyn Ids,
+) -> Result<Answer, Rejected> {
+    // Word of a hold first: it may start the session that the rest is for.
+    for holds_first in [true, false] {
+        for letter in mail {
+            if matches!(letter.body, MailBody::Hold) == holds_first {
+                take_one(draft, letter, viewed, ids);
+            }
+        }
+    }
+    Ok(if draft.taken.is_empty() {
+        Answer::Unchanged
+    } else {
+        Answer::Done
+    })
+}
+
+fn take_one(draft: &mut Draft, mail: &Mail, viewed: bool, ids: &mut dyn Ids) {
+    match &mail.body {
+        MailBody::Hold => {
+            draft.push(Event::ParentHolds { parent: mail.from });
+            if !draft.state.is_live() {
+                draft.push(Event::Started {
+                    epoch: Epoch(ids.fresh()),
+                });
+            }
+        }
+        MailBody::Input {
+            item,
+            text,
+            immediate,
+        } => {
+            let queue = if *immediate {
+                QueueId::Immediate
+            } else {
+                QueueId::Default
+            };
+            push_item(draft, *item, queue, text, &Origin::Session(mail.from));
+        }
+        MailBody::Watch { watch, message } => {
+            // The common step at the end of the decision answers at once where there is nothing to
+            // wait for.
+            draft.push(Event::WatcherAdded {
+                watch: *watch,
+                session: mail.from,
+                message: message.clone(),
+            });
+        }
+        MailBody::Unwatch { watch } => {
+            if draft
+                .state
+                .watchers
+                .iter()
+                .any(|watcher| watcher.watch == *watch)
+            {
+                draft.push(Event::WatcherRemoved { watch: *watch });
+            }
+        }
+        MailBody::Notice(notice) => {
+            if draft
+                .state
+                .watches
+                .iter()
+                .any(|watch| watch.id == notice.watch)
+            {
+                if !draft.state.is_live() {
+                    return;
+                }
+                draft.push(Event::WatchEnded {
+                    watch: notice.watch,
+                });
+                let text = notice_text(mail.from, notice);
+                let origin = Origin::Notice {
+                    about: mail.from,
+                    watch: notice.watch,
+                };
+                push_item(
+                    draft,
+                    ItemId(ids.fresh()),
+                    QueueId::Immediate,
+                    &text,
+                    &origin,
+                );
+            }
+            // An answer to a registration that was given up tells nothing any more.
+        }
+        MailBody::Release { reason } => {
+            draft.push(Event::ParentReleased { parent: mail.from });
+            if !viewed && !draft.state.parents.iter().any(|parent| parent.holds) {
+                let reason = match reason {
+                    StopReason::Disposed => StopReason::Disposed,
+                    _ => StopReason::ParentEnded,
+                };
+                stop(draft, reason, None);
+            }
+        }
+    }
+    draft.taken.push(mail.id);
+}
+
+/// What the watcher reads. The header comes from here and names the session; a text of the
+/// watcher's own choice follows in its place, never the watched session's text.
+pub(crate) fn notice_text(about: SessionId, notice: &Notice) -> Arc<str> {
+    if let Some(message) = &notice.message {
+        return Arc::clone(message);
+    }
+    let status = match notice.outcome {
+        _ if notice.stopped => Status::Stopped,
+        Some(outcome) if outcome.is_error() => Status::Error,
+        _ => Status::Idle,
+    };
+    let outcome = notice
+        .outcome
+        .map_or("none", crate::outcome::Outcome::as_str);
+    format!(
+        "Session {about} has settled; status: {status}, outcome: {outcome}. \
+         Its result is read with agent_session_get or agent_session_read_events."
+    )
+    .into()
+}

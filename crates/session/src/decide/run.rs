@@ -1,0 +1,188 @@
+//! Rules for the turn: steps, calls, results, steering, the end. A step of a turn that is not the
+//! current one is refused, whatever it says.
+
+use std::sync::Arc;
+
+use super::Draft;
+use super::input::push_item;
+use crate::command::{Answer, Effect, Rejected};
+use crate::event::{CallResult, Event, ResultOrigin};
+use crate::id::{Ids, ItemId, QueueId, TurnId};
+use crate::outcome::EndReason;
+use crate::queue::{Origin, takeable};
+use crate::turn::{NewCall, StepText};
+
+pub(super) fn record_step(
+    draft: &mut Draft,
+    turn: TurnId,
+    step: &StepText,
+    calls: &[NewCall],
+) -> Result<Answer, Rejected> {
+    current(draft, turn)?;
+    draft.push(Event::Said {
+        turn,
+        step: step.clone(),
+    });
+    for call in calls {
+        draft.push(Event::CallStarted {
+            turn,
+            call: call.clone(),
+        });
+    }
+    Ok(Answer::Done)
+}
+
+/// The boundary at which steering is taken is the moment in which the last open call has its
+/// result: the input stands right behind the results in the history.
+pub(super) fn record_results(
+    draft: &mut Draft,
+    turn: TurnId,
+    results: &[CallResult],
+) -> Result<Answer, Rejected> {
+    current(draft, turn)?;
+    for result in results {
+        let open = draft
+            .state
+            .turn
+            .as_ref()
+            .is_some_and(|open| open.calls.iter().any(|call| call.id == result.call));
+        if !open {
+            return Err(Rejected::UnknownCall {
+                call: Arc::clone(&result.call),
+            });
+        }
+        draft.push(Event::CallEnded {
+            turn,
+            result: result.clone(),
+        });
+    }
+    let boundary = draft
+        .state
+        .turn
+        .as_ref()
+        .is_some_and(|open| open.calls.is_empty());
+    let ready = if boundary {
+        takeable(&draft.state.queues, Some(turn))
+    } else {
+        Vec::new()
+    };
+    let items = ready.iter().map(|(_, item)| Arc::clone(item)).collect();
+    for (queue, item) in ready {
+        draft.push(Event::Consumed { turn, queue, item });
+    }
+    Ok(Answer::Steered { items })
+}
+
+pub(super) fn end_turn(
+    draft: &mut Draft,
+    turn: TurnId,
+    reason: EndReason,
+    step: Option<&StepText>,
+    error: Option<&Arc<str>>,
+    ids: &mut dyn Ids,
+) -> Result<Answer, Rejected> {
+    current(draft, turn)?;
+    close(draft, reason, step, error);
+    tell_self(draft, ids);
+    Ok(Answer::Done)
+}
+
+pub(super) fn cancel(draft: &mut Draft, reason: EndReason) -> Result<Answer, Rejected> {
+    let Some(open) = &draft.state.turn else {
+        return Ok(Answer::Unchanged);
+    };
+    draft.effects.push(Effect::CancelTurn {
+        turn: open.id,
+        reason,
+    });
+    Ok(Answer::Done)
+}
+
+/// Ends the open turn: its last step, one result for each call that has none, the end.
+pub(super) fn close(
+    draft: &mut Draft,
+    reason: EndReason,
+    step: Option<&StepText>,
+    error: Option<&Arc<str>>,
+) {
+    let Some(open) = draft.state.turn.clone() else {
+        return;
+    };
+    let turn = open.id;
+    if let Some(step) = step {
+        draft.push(Event::Said {
+            turn,
+            step: step.clone(),
+        });
+    }
+    for call in open.calls {
+        let state = if call.changes_state {
+            "; it may have taken effect"
+        } else {
+            "; it changes nothing"
+        };
+        let result = CallResult {
+            call: call.id,
+            content: format!("No result: the run ended first ({reason}){state}.").into(),
+            is_error: true,
+            spawned: None,
+            origin: ResultOrigin::Cut,
+        };
+        draft.push(Event::CallEnded { turn, result });
+    }
+    let note = match (error, reason) {
+        (Some(error), _) => Some(Arc::clone(error)),
+        (None, EndReason::Interrupted) => Some("interrupted".into()),
+        (None, EndReason::Cancelled) => Some("stopped".into()),
+        (None, EndReason::HostRestart) => Some("the host ended during this run".into()),
+        (None, _) => None,
+    };
+    if let Some(text) = note {
+        draft.push(Event::Noted {
+            code: reason.as_str().into(),
+            text,
+        });
+    }
+    let result = draft.state.turn.as_ref().and_then(|open| open.text.clone());
+    draft.push(Event::TurnEnded {
+        turn,
+        reason,
+        result,
+    });
+}
+
+/// A session that asked to be told of its own end is told by input of its own.
+fn tell_self(draft: &mut Draft, ids: &mut dyn Ids) {
+    let me = draft.state.id;
+    for watcher in draft.state.watchers.clone() {
+        if watcher.session != me {
+            continue;
+        }
+        let notice = draft.notice(watcher.watch, watcher.message.as_ref());
+        draft.push(Event::WatcherRemoved {
+            watch: watcher.watch,
+        });
+        draft.push(Event::WatchEnded {
+            watch: watcher.watch,
+        });
+        let text = super::mail::notice_text(me, &notice);
+        let origin = Origin::Notice {
+            about: me,
+            watch: watcher.watch,
+        };
+        push_item(
+            draft,
+            ItemId(ids.fresh()),
+            QueueId::Immediate,
+            &text,
+            &origin,
+        );
+    }
+}
+
+fn current(draft: &Draft, turn: TurnId) -> Result<(), Rejected> {
+    match &draft.state.turn {
+        Some(open) if open.id == turn => Ok(()),
+        _ => Err(Rejected::StaleTurn { turn }),
+    }
+}
