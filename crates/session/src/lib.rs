@@ -6,6 +6,7 @@
 //! the shell around this crate commits the decisions and carries out their effects.
 
 mod birth;
+mod code;
 mod command;
 mod decide;
 mod event;
@@ -23,6 +24,7 @@ mod turn;
 mod usage;
 
 pub use birth::{Birth, NewSession};
+pub use code::{Category, ErrorCode};
 pub use command::{Answer, Command, Decision, Effect, Expect, Rejected};
 pub use decide::decide;
 pub use event::{CallResult, Created, Event, ResultOrigin, Stamped};
