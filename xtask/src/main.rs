@@ -1,3 +1,57 @@
-//! The project's own automation, run as `cargo xtask COMMAND`. It depends on nothing of ours.
+//! The project's own automation, run as `cargo xtask COMMAND`. It holds the repository to its rules and runs its tests;
+//! it depends on nothing of ours, so that it builds in seconds and judges the other crates from outside.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a command-line program for developers talks to its terminal"
+)]
 
-fn main() {}
+mod ci;
+mod failure;
+mod metadata;
+mod shell;
+mod test;
+mod tidy;
+
+use std::process::ExitCode;
+
+use failure::Failure;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  tidy [RULE ...]      hold the repository to its written rules; without a name, all of them
+  test [ARGS ...]      run every test; the arguments go to cargo-nextest
+  ci                   everything that a change has to pass, cheap steps first
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let Some((command, rest)) = args.split_first() else {
+        eprint!("{USAGE}");
+        return ExitCode::from(2);
+    };
+    let done = match command.as_str() {
+        "tidy" => tidy::run(rest),
+        "test" => test::run(rest),
+        "ci" => ci::run(rest),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        other => Err(Failure::Usage {
+            why: format!("no command `{other}`"),
+        }),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("xtask: {failure}");
+            if let Failure::Usage { .. } = failure {
+                eprint!("\n{USAGE}");
+                return ExitCode::from(2);
+            }
+            ExitCode::FAILURE
+        }
+    }
+}
