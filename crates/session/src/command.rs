@@ -13,7 +13,7 @@ use crate::outcome::{EndReason, StopReason};
 use crate::queue::{Immediacy, Origin, QueuedItem};
 use crate::turn::{NewCall, StepText};
 
-/// What can be asked of a session. Every command is decided by [`crate::decide`].
+/// What can be asked of a session. Every command is decided by [`crate::decide()`].
 #[derive(Clone, PartialEq, Debug)]
 pub enum Command {
     /// Accept input.
@@ -321,6 +321,9 @@ pub enum Rejected {
     /// The session is not a child of this one.
     #[error("not a child of this session")]
     NotAChild,
+    /// The session was given up and not acquired since.
+    #[error("this session gave up its hold on the child")]
+    Disposed,
     /// A session can't be its own parent or an ancestor's parent.
     #[error("a session cannot hold itself or its ancestor")]
     Circle,

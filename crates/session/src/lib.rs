@@ -1,6 +1,6 @@
 //! The rules of an agent session as pure values: commands in, events out.
 //!
-//! [`decide`] says what a [`Command`] does to a [`State`]; [`State::apply`] folds the events that
+//! [`decide()`] says what a [`Command`] does to a [`State`]; [`State::apply`] folds the events that
 //! it answers with; [`Summary::of`] is the part from which status is computed. There is no clock,
 //! no randomness, no file, no task and no wire word in here: time and fresh ids are arguments, and
 //! the shell around this crate commits the decisions and carries out their effects.

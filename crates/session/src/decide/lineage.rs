@@ -93,6 +93,9 @@ pub(super) fn send(
 ) -> Result<Answer, Rejected> {
     live(draft)?;
     not_empty(text)?;
+    if draft.state.child(to).is_some_and(|child| !child.held) {
+        return Err(Rejected::Disposed);
+    }
     draft.push(Event::Sent { to, item });
     draft.expects.push(Expect::Epoch { session: to, epoch });
     draft.post(
