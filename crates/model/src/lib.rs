@@ -1,0 +1,38 @@
+//! Models behind one interface: a request goes in, deltas of a reply come out.
+//!
+//! Inside: one pure decoder a dialect over one reader of server-sent events, request encoders, provider differences as
+//! data, a thin HTTP shell, and two models without a network (`scripted`, `echo`). Not inside: retries, timers of
+//! silence and progress, tools' code, sessions.
+
+mod assemble;
+mod delta;
+pub mod dialect;
+mod echo;
+mod encode;
+mod error;
+mod fault;
+mod http;
+mod json;
+mod message;
+mod model;
+mod provider;
+mod request;
+pub mod scripted;
+pub mod sse;
+mod text;
+mod usage;
+
+pub use assemble::{Assembler, Completion};
+pub use delta::{Delta, Deltas, StopReason};
+pub use dialect::Dialect;
+pub use echo::Echo;
+pub use encode::Quirks;
+pub use error::{ErrorKind, MESSAGE_LIMIT, ModelError};
+pub use http::HttpClient;
+pub use json::{Json, NotJson};
+pub use message::{BadArguments, Message, Part, ToolCall, ToolResult};
+pub use model::{BoxFuture, Model, ModelStream, StreamStep};
+pub use provider::{ProviderConfig, Providers, ResolveError, Secret};
+pub use request::{Options, Request, ToolSet, ToolSpec};
+pub use scripted::Scripted;
+pub use usage::Usage;

@@ -1,0 +1,430 @@
+//! Which providers there are and how `PROVIDER/MODEL` becomes a model: presets, the environment, configured providers,
+//! scripts. It sends nothing; a wrong address or key shows at the first request.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::dialect::Dialect;
+use crate::echo::Echo;
+use crate::encode::Quirks;
+use crate::http::{self, Endpoint, HttpClient, HttpModel};
+use crate::model::Model;
+use crate::scripted::{ScriptError, Scripted};
+
+/// Largest script file, in bytes.
+const SCRIPT_LIMIT: u64 = 1 << 20;
+
+/// A key. It is never printed.
+#[derive(Clone)]
+pub struct Secret(Arc<str>);
+
+impl Secret {
+    /// Wraps a key.
+    pub fn new(text: impl AsRef<str>) -> Self {
+        Self(Arc::from(text.as_ref().trim()))
+    }
+
+    /// The key itself, for the request that needs it.
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// A provider beside (or instead of) the presets.
+#[derive(Clone, Debug)]
+pub struct ProviderConfig {
+    /// Its name in `PROVIDER/MODEL`.
+    pub name: String,
+    /// What it speaks.
+    pub dialect: Dialect,
+    /// Its base URL, in any of the usual spellings.
+    pub base_url: String,
+    /// Its key.
+    pub api_key: Option<Secret>,
+    /// Further headers of each request; they may replace ours.
+    pub headers: Vec<(String, String)>,
+    /// How it differs from the usual form of its dialect.
+    pub quirks: Quirks,
+}
+
+/// Why `PROVIDER/MODEL` is not a model. The texts say what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum ResolveError {
+    /// There is no slash, or nothing on one side of it.
+    #[error(
+        "{given:?} does not name a model: write PROVIDER/MODEL, with one of the providers {known}"
+    )]
+    NotAModel {
+        /// What was given.
+        given: String,
+        /// The known providers.
+        known: String,
+    },
+    /// No such provider.
+    #[error(
+        "there is no provider {provider:?}; known are {known}. Others are set up under [providers.{provider}]"
+    )]
+    UnknownProvider {
+        /// What was given.
+        provider: String,
+        /// The known providers.
+        known: String,
+    },
+    /// The provider needs a key.
+    #[error(
+        "provider {provider} needs a key: set {variable}, or use another provider (echo/any needs none)"
+    )]
+    MissingKey {
+        /// The provider.
+        provider: String,
+        /// The variable that would hold the key.
+        variable: &'static str,
+    },
+    /// The base URL cannot be used.
+    #[error("the base URL of provider {provider} ({from}) is not an http or https URL: {reason}")]
+    BadBaseUrl {
+        /// The provider.
+        provider: String,
+        /// Where it came from.
+        from: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// The script cannot be read.
+    #[error("the script {name:?} cannot be read ({reason})")]
+    ScriptUnreadable {
+        /// The name as it was given.
+        name: String,
+        /// Why.
+        reason: String,
+    },
+    /// The script has a fault.
+    #[error(transparent)]
+    Script(#[from] ScriptError),
+}
+
+/// Finds models by name.
+pub struct Providers {
+    lookup: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    extra: Vec<ProviderConfig>,
+    client: Arc<HttpClient>,
+    scripts: Vec<(String, String)>,
+    script_folder: Option<PathBuf>,
+    /// Scripts that were loaded, so that their kept counters live as long as this value.
+    loaded: Mutex<HashMap<String, (String, Scripted)>>,
+}
+
+impl fmt::Debug for Providers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Providers")
+            .field("extra", &self.extra)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A provider that is known by name.
+struct Preset {
+    name: &'static str,
+    dialect: Dialect,
+    base_url: &'static str,
+    /// The variable that may hold another base URL.
+    base_variable: Option<&'static str>,
+    key_variable: Option<&'static str>,
+    quirks: fn() -> Quirks,
+}
+
+const PRESETS: [Preset; 4] = [
+    Preset {
+        name: "openai",
+        dialect: Dialect::OpenAiChat,
+        base_url: "https://api.openai.com/v1",
+        base_variable: Some("OPENAI_BASE_URL"),
+        key_variable: Some("OPENAI_API_KEY"),
+        quirks: || Quirks {
+            max_tokens_field: "max_completion_tokens".into(),
+            ..Quirks::default()
+        },
+    },
+    Preset {
+        name: "anthropic",
+        dialect: Dialect::Anthropic,
+        base_url: "https://api.anthropic.com",
+        base_variable: Some("ANTHROPIC_BASE_URL"),
+        key_variable: Some("ANTHROPIC_API_KEY"),
+        quirks: Quirks::default,
+    },
+    Preset {
+        name: "openrouter",
+        dialect: Dialect::OpenAiChat,
+        base_url: "https://openrouter.ai/api/v1",
+        base_variable: None,
+        key_variable: Some("OPENROUTER_API_KEY"),
+        quirks: Quirks::default,
+    },
+    Preset {
+        name: "ollama",
+        dialect: Dialect::OpenAiChat,
+        base_url: "http://127.0.0.1:11434/v1",
+        base_variable: Some("OLLAMA_HOST"),
+        key_variable: None,
+        quirks: Quirks::default,
+    },
+];
+
+impl Providers {
+    /// Presets by the variables that `lookup` knows (a session's own, say), and the providers of `extra`, which win over
+    /// presets of the same name.
+    pub fn new(
+        lookup: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+        extra: Vec<ProviderConfig>,
+    ) -> Self {
+        Self {
+            lookup: Box::new(lookup),
+            extra,
+            client: Arc::default(),
+            scripts: Vec::new(),
+            script_folder: None,
+            loaded: Mutex::default(),
+        }
+    }
+
+    /// Uses connections that are shared with others.
+    #[must_use]
+    pub fn with_client(mut self, client: Arc<HttpClient>) -> Self {
+        self.client = client;
+        self
+    }
+
+    /// Lets `scripted/NAME` play `text` instead of a file. Faults in it show when it is resolved.
+    #[must_use]
+    pub fn with_script(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.scripts.push((name.into(), text.into()));
+        self
+    }
+
+    /// Where relative paths of `scripted/PATH` begin; without it, in the working folder of the process.
+    #[must_use]
+    pub fn with_script_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.script_folder = Some(folder.into());
+        self
+    }
+
+    /// Names of all providers.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self
+            .extra
+            .iter()
+            .map(|config| config.name.clone())
+            .collect();
+        names.extend(PRESETS.iter().map(|preset| preset.name.to_owned()));
+        names.extend(["scripted".to_owned(), "echo".to_owned()]);
+        names.sort();
+        names.dedup();
+        names
+    }
+
+    /// The model of `PROVIDER/MODEL`. The model's part may hold slashes.
+    ///
+    /// # Errors
+    /// When the name has another form, the provider is unknown or lacks its key, or the script cannot be loaded.
+    pub fn resolve(&self, name: &str) -> Result<Arc<dyn Model>, ResolveError> {
+        let known = || self.names().join(", ");
+        let (provider, id) = match name.trim().split_once('/') {
+            Some((provider, id)) if !provider.is_empty() && !id.is_empty() => (provider, id),
+            None if name.trim() == "echo" => ("echo", "echo"),
+            _ => {
+                return Err(ResolveError::NotAModel {
+                    given: name.to_owned(),
+                    known: known(),
+                });
+            }
+        };
+        if let Some(config) = self.extra.iter().find(|config| config.name == provider) {
+            let endpoint = Endpoint {
+                provider: provider.into(),
+                dialect: config.dialect,
+                base_url: config.base_url.clone(),
+                base_url_from: format!("base_url of [providers.{provider}]"),
+                api_key: config.api_key.clone(),
+                headers: config.headers.clone(),
+                quirks: config.quirks.clone(),
+            };
+            return self.over_http(endpoint, id);
+        }
+        match provider {
+            "echo" => Ok(Arc::new(Echo::new(id))),
+            "scripted" => Ok(Arc::new(self.script(id)?)),
+            _ => match PRESETS.iter().find(|preset| preset.name == provider) {
+                Some(preset) => self.over_http(self.preset(preset), id),
+                None => Err(ResolveError::UnknownProvider {
+                    provider: provider.to_owned(),
+                    known: known(),
+                }),
+            },
+        }
+    }
+
+    fn variable(&self, name: &str) -> Option<String> {
+        (self.lookup)(name)
+            .map(|value| value.trim().to_owned())
+            .filter(|value| !value.is_empty())
+    }
+
+    fn preset(&self, preset: &Preset) -> Endpoint {
+        let set = preset
+            .base_variable
+            .and_then(|name| Some((name, self.variable(name)?)));
+        let (base_url, base_url_from) = match set {
+            Some((name @ "OLLAMA_HOST", value)) => (ollama_base(&value), name.to_owned()),
+            Some((name, value)) => (value, name.to_owned()),
+            None => {
+                let from = preset.base_variable.map_or_else(
+                    || {
+                        format!(
+                            "the usual one; base_url of [providers.{}] sets another",
+                            preset.name
+                        )
+                    },
+                    |name| format!("the usual one; {name} sets another"),
+                );
+                (preset.base_url.to_owned(), from)
+            }
+        };
+        Endpoint {
+            provider: preset.name.into(),
+            dialect: preset.dialect,
+            base_url,
+            base_url_from,
+            api_key: preset
+                .key_variable
+                .and_then(|name| self.variable(name))
+                .map(Secret::new),
+            headers: Vec::new(),
+            quirks: (preset.quirks)(),
+        }
+    }
+
+    fn over_http(&self, endpoint: Endpoint, id: &str) -> Result<Arc<dyn Model>, ResolveError> {
+        let bad = |reason: String| ResolveError::BadBaseUrl {
+            provider: endpoint.provider.to_string(),
+            from: endpoint.base_url_from.clone(),
+            reason,
+        };
+        let url =
+            reqwest::Url::parse(&endpoint.base_url).map_err(|fault| bad(fault.to_string()))?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+            return Err(bad("it names no host".to_owned()));
+        }
+        // Servers on this machine seldom ask for a key.
+        let needs_key = endpoint.api_key.is_none() && !http::is_loopback(&url);
+        let variable = PRESETS
+            .iter()
+            .filter(|preset| *preset.name == *endpoint.provider)
+            .find_map(|preset| preset.key_variable)
+            .filter(|_| {
+                !self
+                    .extra
+                    .iter()
+                    .any(|config| *config.name == *endpoint.provider)
+            });
+        if let Some(variable) = variable
+            && needs_key
+        {
+            return Err(ResolveError::MissingKey {
+                provider: endpoint.provider.to_string(),
+                variable,
+            });
+        }
+        let places = self.client.places(&endpoint.places_key());
+        Ok(Arc::new(HttpModel {
+            endpoint: Arc::new(endpoint),
+            id: id.into(),
+            client: Arc::clone(&self.client),
+            places,
+        }))
+    }
+
+    fn script(&self, name: &str) -> Result<Scripted, ResolveError> {
+        let text = match self.scripts.iter().find(|(known, _)| known == name) {
+            Some((_, text)) => text.clone(),
+            None => self.script_file(name)?,
+        };
+        let mut loaded = self.loaded.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((known, script)) = loaded.get(name)
+            && *known == text
+        {
+            return Ok(script.clone());
+        }
+        let script = Scripted::from_text(name, &text)?;
+        loaded.insert(name.to_owned(), (text, script.clone()));
+        Ok(script)
+    }
+
+    fn script_file(&self, name: &str) -> Result<String, ResolveError> {
+        let unreadable = |reason: String| ResolveError::ScriptUnreadable {
+            name: name.to_owned(),
+            reason,
+        };
+        let path = match &self.script_folder {
+            Some(folder) => folder.join(name),
+            None => Path::new(name).to_owned(),
+        };
+        let size = std::fs::metadata(&path)
+            .map_err(|fault| unreadable(fault.kind().to_string()))?
+            .len();
+        if size > SCRIPT_LIMIT {
+            return Err(unreadable(format!(
+                "it has {size} bytes; at most {SCRIPT_LIMIT} are allowed"
+            )));
+        }
+        std::fs::read_to_string(&path).map_err(|fault| unreadable(fault.kind().to_string()))
+    }
+}
+
+/// The address of an Ollama server from what `OLLAMA_HOST` may hold: a host, a port, an address to listen on, a URL.
+fn ollama_base(value: &str) -> String {
+    let (scheme, rest) = match value.split_once("://") {
+        Some((scheme, rest)) => (scheme, rest),
+        None => ("http", value),
+    };
+    let rest = rest.trim_end_matches('/');
+    let (host, path) = rest
+        .split_once('/')
+        .map_or((rest, ""), |(host, path)| (host, path));
+    let (host, port) = match host.rsplit_once(':') {
+        Some((name, port)) if !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit()) => {
+            (name, port.to_owned())
+        }
+        _ if host.bytes().all(|b| b.is_ascii_digit()) && !host.is_empty() => ("", host.to_owned()),
+        _ => (
+            host,
+            if value.contains("://") && scheme == "https" {
+                "443"
+            } else {
+                "11434"
+            }
+            .to_owned(),
+        ),
+    };
+    // What a server listens on is not always what one can call.
+    let host = match host {
+        "" | "0.0.0.0" | "[::]" => "127.0.0.1",
+        other => other,
+    };
+    let path = if path.is_empty() { "v1" } else { path };
+    format!("{scheme}://{host}:{port}/{path}")
+}

@@ -1,0 +1,86 @@
+//! What a model is asked: conversation, tools, options. The encoders in `encode` turn it into a dialect's body.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::encode::EncodedTools;
+use crate::json::Json;
+use crate::message::Message;
+
+/// One request to a model. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// The model's id at its provider.
+    pub model: Arc<str>,
+    /// Instructions.
+    pub system: Option<Arc<str>>,
+    /// The conversation so far, well formed (see [`Message`]).
+    pub messages: Vec<Message>,
+    /// The tools that the conversation knows.
+    pub tools: Arc<ToolSet>,
+    /// `false` in a last round: the tools are still sent, because the history speaks of them, but calls are forbidden.
+    pub tools_allowed: bool,
+    /// Sampling and limits.
+    pub options: Arc<Options>,
+}
+
+/// A tool as it is offered to the model.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ToolSpec {
+    /// Its name.
+    pub name: Arc<str>,
+    /// What it does, for the model.
+    pub description: Arc<str>,
+    /// JSON schema of the arguments.
+    pub input_schema: Json,
+}
+
+/// A set of tools that is encoded at most once for each dialect. Share it between requests.
+#[derive(Default, Debug)]
+pub struct ToolSet {
+    specs: Vec<ToolSpec>,
+    encoded: [OnceLock<EncodedTools>; EncodedTools::FORMS],
+}
+
+impl ToolSet {
+    /// A set of these tools, in this order.
+    pub fn new(specs: Vec<ToolSpec>) -> Self {
+        Self {
+            specs,
+            encoded: Default::default(),
+        }
+    }
+
+    /// The tools.
+    pub fn specs(&self) -> &[ToolSpec] {
+        &self.specs
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.specs.is_empty()
+    }
+
+    pub(crate) fn encoded(
+        &self,
+        form: usize,
+        encode: impl FnOnce(&[ToolSpec]) -> EncodedTools,
+    ) -> &EncodedTools {
+        self.encoded[form].get_or_init(|| encode(&self.specs))
+    }
+}
+
+/// Options of a request; what is `None` is left to the provider.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub struct Options {
+    /// Sampling temperature.
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    pub top_p: Option<f64>,
+    /// Most tokens to produce, reasoning included.
+    pub max_output_tokens: Option<u32>,
+    /// `low`, `medium`, `high`, or a provider's own word.
+    pub reasoning_effort: Option<Arc<str>>,
+    /// An object whose members are put into the request as they are. They win over the options above, never over
+    /// the model, the messages, the tools and the streaming.
+    pub extra: Option<Json>,
+}
