@@ -1,0 +1,170 @@
+//! The conversation as a model is given it, folded from a session's events.
+//!
+//! It is well formed by construction: each tool call has exactly one result, in the order of the
+//! calls, in the message right after them. What a log lacks is put in with a text that says so,
+//! and a result without its call is left out.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use attache_model::{Json, Message, Part, ToolCall, ToolResult};
+use attache_session::{CallId, CallResult, Event, NewCall, StepText};
+
+/// The messages of a session, growing with its events.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    messages: Vec<Message>,
+    /// Parts of the assistant message that is being built.
+    said: Vec<Part>,
+    calls: Vec<NewCall>,
+    results: HashMap<CallId, CallResult>,
+    ids: HashSet<CallId>,
+}
+
+impl History {
+    /// An empty one.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Folds an event in; what a model must not see is passed over.
+    pub fn push(&mut self, event: &Event) {
+        match event {
+            Event::Consumed { item, .. } => {
+                self.flush();
+                self.messages
+                    .push(Message::User(vec![Part::Text(Arc::clone(&item.text))]));
+            }
+            Event::Said { step, .. } => {
+                self.flush();
+                self.say(step);
+            }
+            Event::CallStarted { call, .. } => {
+                self.ids.insert(Arc::clone(&call.id));
+                self.said.push(Part::Call(ToolCall {
+                    id: Arc::clone(&call.id),
+                    name: Arc::clone(&call.name),
+                    arguments: Arc::clone(&call.arguments),
+                }));
+                self.calls.push(call.clone());
+            }
+            Event::CallEnded { result, .. } => {
+                if self.calls.iter().any(|call| call.id == result.call) {
+                    self.results
+                        .insert(Arc::clone(&result.call), result.clone());
+                }
+            }
+            Event::TurnStarted { .. } | Event::TurnEnded { .. } => self.flush(),
+            _ => {}
+        }
+    }
+
+    /// Whether a call of this id is in the history.
+    #[must_use]
+    pub fn knows_call(&self, id: &str) -> bool {
+        self.ids.contains(id)
+    }
+
+    /// The messages, complete up to here: calls without a result get one that says so.
+    #[must_use]
+    pub fn messages(&self) -> Vec<Message> {
+        let mut whole = self.messages.clone();
+        complete(&self.said, &self.calls, &self.results, &mut whole);
+        whole
+    }
+
+    /// How many messages there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.messages.len() + usize::from(!self.said.is_empty())
+    }
+
+    /// Whether nothing was said yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    fn say(&mut self, step: &StepText) {
+        match &step.opaque {
+            Some(blocks) => self.said.extend(reasoning_blocks(blocks.as_str())),
+            None if step.reasoning.is_empty() => {}
+            None => self.said.push(Part::Reasoning {
+                text: Arc::clone(&step.reasoning),
+                opaque: None,
+            }),
+        }
+        if !step.text.is_empty() {
+            self.said.push(Part::Text(Arc::clone(&step.text)));
+        }
+    }
+
+    fn flush(&mut self) {
+        let mut messages = std::mem::take(&mut self.messages);
+        complete(&self.said, &self.calls, &self.results, &mut messages);
+        self.messages = messages;
+        self.said.clear();
+        self.calls.clear();
+        self.results.clear();
+    }
+}
+
+/// Writes an assistant message and the results of its calls behind `out`.
+fn complete(
+    said: &[Part],
+    calls: &[NewCall],
+    results: &HashMap<CallId, CallResult>,
+    out: &mut Vec<Message>,
+) {
+    if said.is_empty() {
+        return;
+    }
+    out.push(Message::Assistant(said.to_vec()));
+    if calls.is_empty() {
+        return;
+    }
+    let answer = |call: &NewCall| {
+        let (content, is_error) = match results.get(&call.id) {
+            Some(result) => (Arc::clone(&result.content), result.is_error),
+            None => ("No result was recorded for this call.".into(), true),
+        };
+        ToolResult {
+            call_id: Arc::clone(&call.id),
+            name: Arc::clone(&call.name),
+            content,
+            is_error,
+        }
+    };
+    out.push(Message::Tool(calls.iter().map(answer).collect()));
+}
+
+/// The blocks of reasoning as [`reasoning_json`] wrote them.
+fn reasoning_blocks(blocks: &str) -> Vec<Part> {
+    let Ok(serde_json::Value::Array(blocks)) = serde_json::from_str(blocks) else {
+        return Vec::new();
+    };
+    let block = |block: &serde_json::Value| Part::Reasoning {
+        text: block["text"].as_str().unwrap_or_default().into(),
+        opaque: block.get("opaque").map(Json::from_value),
+    };
+    blocks.iter().map(block).collect()
+}
+
+/// The blocks of reasoning as one JSON array, for the store; none when no block has an opaque part
+/// that a provider wants back.
+pub(crate) fn reasoning_json(parts: &[Part]) -> Option<attache_session::Json> {
+    let mut blocks = Vec::new();
+    let mut any = false;
+    for part in parts {
+        if let Part::Reasoning { text, opaque } = part {
+            let mut block = serde_json::json!({ "text": &**text });
+            if let Some(opaque) = opaque {
+                any = true;
+                block["opaque"] = opaque.to_value();
+            }
+            blocks.push(block);
+        }
+    }
+    any.then(|| attache_session::Json::from_checked(serde_json::Value::Array(blocks).to_string()))
+}

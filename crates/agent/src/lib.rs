@@ -1,0 +1,36 @@
+//! What a turn is: the loop of model steps and tool calls as a pure machine, the tool trait, the
+//! toolset registry, and the ports through which tools reach sessions.
+//!
+//! No tool, viewer, frame or store is known here. Whoever drives a [`Turn`] starts the requests and
+//! tools that it asks for, and tells it what came of them.
+
+mod history;
+mod port;
+mod prompt;
+mod tool;
+mod toolset;
+mod turn;
+
+pub use history::History;
+pub use port::{
+    Caller, ChildCreated, CreateChild, EventPage, EventQuery, EventView, ListChildren, PortError,
+    PortFuture, RunningItem, SessionContext, SessionDetail, SessionEntity, SessionInfo, Sessions,
+    WaitEnd, WaitFor, Waited, Watching,
+};
+pub use prompt::system_prompt;
+pub use tool::{CallContext, Cancel, Tool, ToolError, ToolFuture, ToolOutcome};
+pub use toolset::{Toolbelt, Toolset, ToolsetError, Toolsets};
+pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
+
+/// What tools need of the neighbouring crates, so that they need no edge to them.
+pub mod session {
+    pub use attache_session::{
+        CallId, EndReason, ErrorCode, ItemId, Json, Outcome, RowView, SessionId, Status, Timestamp,
+        TurnId, Usage, preview,
+    };
+}
+
+/// How a tool is offered to a model.
+pub mod offer {
+    pub use attache_model::{Json, ToolSpec};
+}

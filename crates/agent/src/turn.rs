@@ -1,0 +1,463 @@
+//! The turn as a pure machine: what happened goes in, what is to be done comes out.
+//!
+//! It asks the model, records the step, starts the calls, records their results, and asks again,
+//! until the model has nothing more to call, a limit is reached, something fails or it is
+//! cancelled. It starts nothing by itself and knows no time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use attache_model::{
+    Assembler, Completion, Delta, Message, ModelError, Options, Part, Request, StopReason, ToolCall,
+};
+use attache_session::{
+    CallId, CallResult, EndReason, ErrorCode, Event, NewCall, QueueId, QueuedItem, ResultOrigin,
+    StepText, TurnId, Usage,
+};
+use serde_json::Value;
+
+use crate::history::{History, reasoning_json};
+use crate::tool::{ToolError, ToolOutcome};
+use crate::toolset::Toolbelt;
+
+/// What the last round of a run that reached its limit is asked.
+pub const SUMMARY_REQUEST: &str = "You have reached the limit of rounds for this run, and no more \
+    tools can be called. Summarise what was done, what was found, and what is left to do.";
+
+/// What a turn runs with.
+#[derive(Clone)]
+pub struct TurnConfig {
+    /// The turn.
+    pub turn: TurnId,
+    /// The model's id at its provider.
+    pub model_id: Arc<str>,
+    /// The model as `PROVIDER/MODEL`.
+    pub model: Arc<str>,
+    /// Instructions.
+    pub system: Arc<str>,
+    /// The tools.
+    pub tools: Toolbelt,
+    /// Options of each request.
+    pub options: Arc<Options>,
+    /// Rounds at most; the last one is without tools. At least 1.
+    pub iteration_limit: u32,
+}
+
+/// What happened.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Input {
+    /// The turn may begin.
+    Begin,
+    /// The model's stream gave this.
+    Delta(Delta),
+    /// The model's stream ended in good order.
+    ModelEnded,
+    /// The model's stream failed.
+    ModelFailed(ModelError),
+    /// The step that was last given out is on record.
+    StepRecorded,
+    /// A call ended.
+    ToolEnded {
+        /// The call.
+        call: CallId,
+        /// What it came to.
+        outcome: ToolOutcome,
+    },
+    /// Results are on record, and this input joined the turn behind them.
+    ResultsRecorded {
+        /// The input.
+        steered: Vec<Arc<QueuedItem>>,
+    },
+    /// The turn is to end now.
+    Cancel(EndReason),
+}
+
+/// A call that is to be started.
+#[derive(Clone, PartialEq, Debug)]
+pub struct ToolStart {
+    /// The call.
+    pub call: CallId,
+    /// The tool; it exists.
+    pub name: Arc<str>,
+    /// Its arguments: a JSON object.
+    pub arguments: Value,
+}
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub enum Output {
+    /// Ask the model. An earlier request is over.
+    Ask(Box<Request>),
+    /// Record what was said and the calls that follow.
+    RecordStep {
+        /// What was said.
+        step: StepText,
+        /// The calls.
+        calls: Vec<NewCall>,
+    },
+    /// Start a call.
+    Start(ToolStart),
+    /// Record results.
+    RecordResults(Vec<CallResult>),
+    /// End the turn: drop the request, cancel the calls, record the end. Nothing follows.
+    End {
+        /// How.
+        reason: EndReason,
+        /// What was said last and is not on record.
+        step: Option<StepText>,
+        /// What went wrong, for people.
+        error: Option<Arc<str>>,
+    },
+}
+
+enum Phase {
+    Waiting,
+    Asking(Assembler),
+    RecordingStep { later: Vec<ToolStart> },
+    Calling,
+    Ended,
+}
+
+/// One turn.
+pub struct Turn {
+    config: TurnConfig,
+    history: History,
+    phase: Phase,
+    round: u32,
+    /// Calls without a recorded result, in order; the value is a result that is not yet given out.
+    open: BTreeMap<usize, (CallId, Option<CallResult>)>,
+    /// Results that are given out and not yet on record.
+    recording: bool,
+    spoke: bool,
+}
+
+impl Turn {
+    /// A turn over the history up to and with its own input.
+    #[must_use]
+    pub fn new(config: TurnConfig, history: History) -> Self {
+        Self {
+            config,
+            history,
+            phase: Phase::Waiting,
+            round: 0,
+            open: BTreeMap::new(),
+            recording: false,
+            spoke: false,
+        }
+    }
+
+    /// Takes in what happened; the answer is to be carried out in order.
+    pub fn handle(&mut self, input: Input) -> Vec<Output> {
+        match (input, &mut self.phase) {
+            (_, Phase::Ended) => Vec::new(),
+            (Input::Cancel(reason), _) => self.cancel(reason),
+            (Input::Begin, Phase::Waiting) => self.ask(),
+            (Input::Delta(Delta::Failed(error)), Phase::Asking(_))
+            | (Input::ModelFailed(error), Phase::Asking(_)) => self.model_failed(&error),
+            (Input::Delta(delta), Phase::Asking(answer)) => {
+                answer.push(&delta);
+                Vec::new()
+            }
+            (Input::ModelEnded, Phase::Asking(_)) => self.model_ended(),
+            (Input::StepRecorded, Phase::RecordingStep { later }) => {
+                let later = std::mem::take(later);
+                self.phase = Phase::Calling;
+                let mut out: Vec<Output> = later.into_iter().map(Output::Start).collect();
+                out.extend(self.give_results());
+                out
+            }
+            (Input::ToolEnded { call, outcome }, Phase::RecordingStep { .. } | Phase::Calling) => {
+                self.tool_ended(&call, outcome)
+            }
+            (Input::ResultsRecorded { steered }, Phase::Calling) => self.results_recorded(steered),
+            // Late word of something that is over.
+            (_, _) => Vec::new(),
+        }
+    }
+
+    fn is_last_round(&self) -> bool {
+        self.round >= self.config.iteration_limit
+    }
+
+    fn ask(&mut self) -> Vec<Output> {
+        self.round += 1;
+        let last = self.is_last_round() && self.round > 1;
+        let mut messages = self.history.messages();
+        if last {
+            messages.push(Message::User(vec![Part::text(SUMMARY_REQUEST)]));
+        }
+        self.phase = Phase::Asking(Assembler::new());
+        vec![Output::Ask(Box::new(Request {
+            model: Arc::clone(&self.config.model_id),
+            system: Some(Arc::clone(&self.config.system)),
+            messages,
+            tools: Arc::clone(self.config.tools.offered()),
+            tools_allowed: !last,
+            options: Arc::clone(&self.config.options),
+        }))]
+    }
+
+    fn model_ended(&mut self) -> Vec<Output> {
+        let Phase::Asking(answer) = std::mem::replace(&mut self.phase, Phase::Calling) else {
+            return Vec::new();
+        };
+        let completion = answer.finish();
+        let step = self.step_of(&completion, false);
+        self.spoke |= !step.text.trim().is_empty();
+        let last = self.is_last_round();
+        let calls: Vec<&ToolCall> = completion.calls().collect();
+        // A stop for length, refusal or filter leaves calls that may be cut: they never run.
+        let reason = match &completion.stop {
+            Some(StopReason::Length) => Some(EndReason::Length),
+            Some(StopReason::Refusal) => Some(EndReason::Refusal),
+            Some(StopReason::ContentFilter) => Some(EndReason::ContentFilter),
+            _ if last && self.round > 1 => Some(EndReason::IterationLimit),
+            _ if !calls.is_empty() => None,
+            _ if self.spoke => Some(EndReason::Completed),
+            _ => Some(EndReason::NoOutput),
+        };
+        match reason {
+            Some(reason) => {
+                self.phase = Phase::Ended;
+                vec![Output::End {
+                    reason,
+                    step: Some(step),
+                    error: ended_badly(reason),
+                }]
+            }
+            None => self.record_calls(step, &calls),
+        }
+    }
+
+    fn record_calls(&mut self, step: StepText, calls: &[&ToolCall]) -> Vec<Output> {
+        let turn = self.config.turn;
+        self.history.push(&Event::Said {
+            turn,
+            step: step.clone(),
+        });
+        let mut recorded = Vec::with_capacity(calls.len());
+        let mut now = Vec::new();
+        let mut later = Vec::new();
+        for (index, call) in calls.iter().enumerate() {
+            let id = self.unique_id(&call.id, index);
+            let tool = self.config.tools.get(&call.name);
+            let changes_state = tool.is_some_and(|tool| tool.changes_state());
+            let new = NewCall {
+                id: Arc::clone(&id),
+                name: Arc::clone(&call.name),
+                arguments: Arc::clone(&call.arguments),
+                changes_state,
+            };
+            self.history.push(&Event::CallStarted {
+                turn,
+                call: new.clone(),
+            });
+            recorded.push(new);
+            self.open.insert(index, (Arc::clone(&id), None));
+            let start = match (tool, call.input()) {
+                (None, _) => Err(self.unknown_tool(&call.name)),
+                (_, Err(fault)) => Err(ToolError::invalid(fault.to_string())),
+                (Some(_), Ok(arguments)) => Ok(ToolStart {
+                    call: Arc::clone(&id),
+                    name: Arc::clone(&call.name),
+                    arguments: arguments.to_value(),
+                }),
+            };
+            match start {
+                Ok(start) if changes_state => later.push(start),
+                Ok(start) => now.push(Output::Start(start)),
+                Err(error) => self.put_result(&id, error.into()),
+            }
+        }
+        self.phase = Phase::RecordingStep { later };
+        let mut out = vec![Output::RecordStep {
+            step,
+            calls: recorded,
+        }];
+        out.extend(now);
+        out
+    }
+
+    fn tool_ended(&mut self, call: &CallId, outcome: ToolOutcome) -> Vec<Output> {
+        self.put_result(call, outcome);
+        if matches!(self.phase, Phase::Calling) {
+            self.give_results()
+        } else {
+            Vec::new()
+        }
+    }
+
+    fn put_result(&mut self, id: &CallId, outcome: ToolOutcome) {
+        let ToolOutcome {
+            content,
+            is_error,
+            spawned,
+        } = outcome;
+        for (open, result) in self.open.values_mut() {
+            if open == id && result.is_none() {
+                *result = Some(CallResult {
+                    call: Arc::clone(id),
+                    content: content.into(),
+                    is_error,
+                    spawned,
+                    origin: ResultOrigin::Tool,
+                });
+                return;
+            }
+        }
+    }
+
+    /// Gives out the results that are there, in the order of the calls, unless others are under
+    /// way to the record: those that come in meanwhile go together.
+    fn give_results(&mut self) -> Vec<Output> {
+        if self.recording {
+            return Vec::new();
+        }
+        let mut ready = Vec::new();
+        self.open.retain(|_, (_, result)| match result.take() {
+            Some(result) => {
+                ready.push(result);
+                false
+            }
+            None => true,
+        });
+        if ready.is_empty() {
+            return Vec::new();
+        }
+        let turn = self.config.turn;
+        for result in &ready {
+            self.history.push(&Event::CallEnded {
+                turn,
+                result: result.clone(),
+            });
+        }
+        self.recording = true;
+        vec![Output::RecordResults(ready)]
+    }
+
+    fn results_recorded(&mut self, steered: Vec<Arc<QueuedItem>>) -> Vec<Output> {
+        self.recording = false;
+        let turn = self.config.turn;
+        for item in steered {
+            self.history.push(&Event::Consumed {
+                turn,
+                queue: QueueId::Immediate,
+                item,
+            });
+        }
+        if self.open.is_empty() {
+            self.ask()
+        } else {
+            self.give_results()
+        }
+    }
+
+    fn model_failed(&mut self, error: &ModelError) -> Vec<Output> {
+        let Phase::Asking(answer) = std::mem::replace(&mut self.phase, Phase::Ended) else {
+            return Vec::new();
+        };
+        let step = self.step_of(&answer.finish(), true);
+        vec![Output::End {
+            reason: EndReason::ProviderError,
+            step: (!step.is_silent()).then_some(step),
+            error: Some(error.message.as_str().into()),
+        }]
+    }
+
+    fn cancel(&mut self, reason: EndReason) -> Vec<Output> {
+        let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
+            Phase::Asking(answer) => Some(self.step_of(&answer.finish(), true)),
+            _ => None,
+        };
+        let mut out = Vec::new();
+        let ready: Vec<CallResult> = self
+            .open
+            .values_mut()
+            .filter_map(|(_, result)| result.take())
+            .collect();
+        if !ready.is_empty() {
+            out.push(Output::RecordResults(ready));
+        }
+        let step = step.filter(|step| !step.is_silent());
+        out.push(Output::End {
+            reason,
+            step,
+            error: None,
+        });
+        out
+    }
+
+    fn step_of(&self, completion: &Completion, incomplete: bool) -> StepText {
+        let mut reasoning = String::new();
+        for part in &completion.parts {
+            if let Part::Reasoning { text, .. } = part {
+                reasoning.push_str(text);
+            }
+        }
+        let attache_model::Usage {
+            input,
+            output,
+            cache_read,
+            cache_write,
+            reasoning: thought,
+        } = completion.usage;
+        StepText {
+            text: completion.text().into(),
+            reasoning: reasoning.into(),
+            // What was cut has no signature that a provider would accept.
+            opaque: if incomplete {
+                None
+            } else {
+                reasoning_json(&completion.parts)
+            },
+            usage: Usage {
+                input,
+                output,
+                cache_read,
+                cache_write,
+                reasoning: thought,
+            },
+            model: Arc::clone(&self.config.model),
+            incomplete,
+        }
+    }
+
+    /// Providers repeat ids over turns, and some within one; in a history each is unique.
+    fn unique_id(&self, id: &Arc<str>, index: usize) -> CallId {
+        if !id.is_empty() && !self.history.knows_call(id) {
+            return Arc::clone(id);
+        }
+        let base = if id.is_empty() { "call" } else { id };
+        let turn = self.config.turn.0;
+        let mut unique = format!("{base}_t{turn}r{}n{index}", self.round);
+        while self.history.knows_call(&unique) {
+            unique.push('x');
+        }
+        unique.into()
+    }
+
+    fn unknown_tool(&self, name: &str) -> ToolError {
+        let (shown, _) = attache_session::preview(name, 64);
+        let close = self.config.tools.close_to(name);
+        let hint = if close.is_empty() {
+            "Use one of the tools that were offered.".to_owned()
+        } else {
+            format!("Did you mean {}?", close.join(", "))
+        };
+        ToolError::new(
+            ErrorCode::InvalidArguments,
+            format!("there is no tool named {shown:?}"),
+        )
+        .with_hint(hint)
+    }
+}
+
+fn ended_badly(reason: EndReason) -> Option<Arc<str>> {
+    let text = match reason {
+        EndReason::Length => "the answer was cut at the provider's length limit",
+        EndReason::Refusal => "the model refused to answer",
+        EndReason::ContentFilter => "the provider's content filter cut the answer",
+        _ => return None,
+    };
+    Some(text.into())
+}
