@@ -1,0 +1,635 @@
+//! The decoders against the ways in which servers spell a reply. Every case is read at once, byte by byte and in random
+//! pieces, and must give the same each time.
+
+use attache_model::dialect::{Decoder, Phase};
+use attache_model::sse::SseReader;
+use attache_model::{
+    Assembler, Delta, Deltas, Dialect, ErrorKind, ModelError, Part, StopReason, Usage,
+};
+use proptest::prelude::*;
+
+/// What a reply amounts to.
+#[derive(Clone, PartialEq, Debug)]
+struct Outcome {
+    text: String,
+    reasoning: String,
+    /// Id, name, arguments.
+    calls: Vec<(String, String, String)>,
+    usage: Usage,
+    stop: Option<StopReason>,
+    error: Option<ModelError>,
+    phase: Phase,
+}
+
+fn read<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+    let mut sse = SseReader::new();
+    let mut decoder = dialect.decoder();
+    let mut out = Deltas::new();
+    for piece in pieces {
+        sse.push(piece);
+        while let Some(event) = sse.next_event().unwrap() {
+            decoder.push(event, &mut out);
+        }
+    }
+    let phase = decoder.phase();
+    let end = match phase {
+        Phase::Failed => Ok(()),
+        _ => decoder.end(&mut out),
+    };
+    let mut assembler = Assembler::new();
+    let mut error = end.err();
+    let mut stops = 0;
+    for delta in out.drain() {
+        match &delta {
+            Delta::Failed(failure) => error = Some(failure.clone()),
+            Delta::Stop(_) => stops += 1,
+            Delta::Text(text)
+            | Delta::Reasoning(text)
+            | Delta::CallArguments { fragment: text, .. } => {
+                assert!(!text.is_empty());
+            }
+            _ => {}
+        }
+        assembler.push(&delta);
+    }
+    assert!(stops < 2, "a reply stops once");
+    let done = assembler.finish();
+    Outcome {
+        text: done.text(),
+        reasoning: done
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Reasoning { text, opaque } => match opaque {
+                    Some(opaque) => format!("{text}<{opaque}>"),
+                    None => text.to_string(),
+                },
+                _ => String::new(),
+            })
+            .collect(),
+        calls: done
+            .calls()
+            .map(|call| {
+                (
+                    call.id.to_string(),
+                    call.name.to_string(),
+                    call.arguments.to_string(),
+                )
+            })
+            .collect(),
+        usage: done.usage,
+        stop: done.stop,
+        error,
+        phase,
+    }
+}
+
+/// Reads in three ways and wants the same.
+fn outcome(dialect: Dialect, bytes: &[u8]) -> Outcome {
+    let whole = read(dialect, [bytes]);
+    assert_eq!(read(dialect, bytes.chunks(1)), whole, "byte by byte");
+    assert_eq!(read(dialect, bytes.chunks(7)), whole, "by sevens");
+    whole
+}
+
+fn sse(events: &[&str]) -> Vec<u8> {
+    events
+        .iter()
+        .flat_map(|event| format!("data: {event}\n\n").into_bytes())
+        .collect()
+}
+
+fn chat(events: &[&str]) -> Outcome {
+    outcome(Dialect::OpenAiChat, &sse(events))
+}
+
+/// A chunk with this delta.
+fn delta(delta: &str) -> String {
+    format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#)
+}
+
+fn calls(entries: &str) -> String {
+    delta(&format!(r#"{{"tool_calls":[{entries}]}}"#))
+}
+
+const STOP: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}"#;
+const CALLS: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#;
+
+fn call(id: &str, name: &str, arguments: &str) -> (String, String, String) {
+    (id.to_owned(), name.to_owned(), arguments.to_owned())
+}
+
+#[test]
+fn text_reasoning_and_usage() {
+    for field in ["reasoning_content", "reasoning"] {
+        let done = chat(&[
+            &delta(r#"{"role":"assistant","content":""}"#),
+            &delta(&format!(r#"{{"{field}":"thi"}}"#)),
+            &delta(&format!(r#"{{"{field}":"nk","content":null}}"#)),
+            &delta(r#"{"content":"Hel\"lo\n"}"#),
+            &delta(r#"{"content":"you"}"#),
+            STOP,
+            r#"{"choices":[],"usage":{"prompt_tokens":10,"completion_tokens":5,"prompt_tokens_details":{"cached_tokens":4},"completion_tokens_details":{"reasoning_tokens":2}}}"#,
+            "[DONE]",
+        ]);
+        assert_eq!((&*done.text, &*done.reasoning), ("Hel\"lo\nyou", "think"));
+        let usage = Usage {
+            input: Some(10),
+            output: Some(5),
+            cache_read: Some(4),
+            cache_write: None,
+            reasoning: Some(2),
+        };
+        assert_eq!(
+            (done.usage, done.stop, done.error),
+            (usage, Some(StopReason::EndTurn), None)
+        );
+        assert_eq!(done.phase, Phase::Closed);
+    }
+}
+
+#[test]
+fn characters_cut_by_reads_and_bytes_that_are_no_text() {
+    let mut bytes = sse(&[&delta(r#"{"content":"那🌍"}"#), STOP, "[DONE]"]);
+    assert_eq!(
+        outcome(Dialect::OpenAiChat, &bytes).text,
+        "\u{90a3}\u{1f30d}"
+    );
+    let at = bytes.iter().position(|byte| *byte == 0xF0).unwrap();
+    bytes.insert(at, 0xFF);
+    let done = outcome(Dialect::OpenAiChat, &bytes);
+    assert_eq!((&*done.text, done.error), ("那\u{fffd}🌍", None));
+    // Outside of what is shown such a byte does no harm at all, even in a name.
+    let event =
+        b"data: {\"x\xFF\":\"\xFF\\ud800\",\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n";
+    assert_eq!(outcome(Dialect::OpenAiChat, event).text, "a");
+}
+
+#[test]
+fn surrogate_pairs_split_over_fragments() {
+    let done = chat(&[
+        &delta(r#"{"content":"a\ud83d"}"#),
+        &delta(r#"{"content":"\ude00b"}"#),
+        &delta(r#"{"reasoning":"\ud83d"}"#),
+        &calls(r#"{"index":0,"id":"c","function":{"name":"t","arguments":"{\"t\":\"\ud83d"}}"#),
+        &calls(r#"{"index":0,"function":{"arguments":"\ude00\"}"}}"#),
+        CALLS,
+    ]);
+    assert_eq!((&*done.text, &*done.reasoning), ("a😀b", "\u{fffd}"));
+    assert_eq!(done.calls, [call("c", "t", "{\"t\":\"😀\"}")]);
+}
+
+#[test]
+fn every_spelling_of_the_stream_gives_the_same() {
+    let events = [
+        &delta(r#"{"content":"Hi"}"#),
+        STOP,
+        r#"{"choices":[],"usage":{"prompt_tokens":1,"completion_tokens":8}}"#,
+    ];
+    let plain = chat(&[events[0], events[1], events[2], "[DONE]"]);
+    let crlf = String::from_utf8(sse(&[events[0], events[1], events[2], "[DONE]"]))
+        .unwrap()
+        .replace('\n', "\r\n");
+    assert_eq!(outcome(Dialect::OpenAiChat, crlf.as_bytes()), plain);
+    let tight = crlf.replace("data: ", "data:");
+    assert_eq!(outcome(Dialect::OpenAiChat, tight.as_bytes()), plain);
+    let noisy = format!(
+        ": PROCESSING\n\nevent: ping\ndata: {{\"type\":\"ping\"}}\n\nid: 7\nretry: 10\ndata: {}\n\n: x\ndata: {}\n\ndata: {}\n\ndata: [DONE]\n\n",
+        events[0], events[1], events[2]
+    );
+    assert_eq!(outcome(Dialect::OpenAiChat, noisy.as_bytes()), plain);
+    let split = tight.replacen(",\"delta\"", "\r\ndata:,\"delta\"", 1);
+    assert_eq!(outcome(Dialect::OpenAiChat, split.as_bytes()), plain);
+}
+
+#[test]
+fn chunks_without_choices() {
+    for none in [r#"{"choices":[],"#, r#"{"choices":null,"#, "{"] {
+        let done = chat(&[
+            &format!("{none}\"prompt_filter_results\":[]}}"),
+            &delta(r#"{"content":"x"}"#),
+            STOP,
+            &format!("{none}\"usage\":{{\"prompt_tokens\":1,\"completion_tokens\":8}}}}"),
+        ]);
+        assert_eq!(
+            (done.usage.input, done.usage.output, done.error),
+            (Some(1), Some(8), None)
+        );
+        assert_eq!(done.usage.cache_read, None);
+        assert_eq!(done.phase, Phase::Stopped);
+    }
+    assert!(
+        chat(&[&delta(r#"{"content":"x"}"#), STOP])
+            .usage
+            .is_unknown()
+    );
+    let done = chat(&[
+        STOP,
+        r#"{"usage":{"prompt_tokens":-1,"completion_tokens":2.0,"prompt_tokens_details":null}}"#,
+    ]);
+    assert_eq!((done.usage.input, done.usage.output), (None, Some(2)));
+}
+
+#[test]
+fn fragments_of_a_call_come_together() {
+    let want = [call("call_1", "get", r#"{"loc":"Oslo"}"#)];
+    for events in [
+        vec![
+            calls(r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":""}}"#),
+            calls(r#"{"index":0,"function":{"arguments":"{\"lo"}}"#),
+            calls(r#"{"index":0,"id":"","function":{"name":"","arguments":"c\":\"Oslo\"}"}}"#),
+        ],
+        vec![
+            calls(
+                r#"{"index":0,"id":"call_1","function":{"name":"get"}},{"index":0,"function":{"arguments":"{"}}"#,
+            ),
+            calls(r#"{"index":0,"function":{"arguments":"\"loc\":\"Oslo\"}"}}"#),
+        ],
+        vec![calls(
+            r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":"{\"loc\":\"Oslo\"}"}}"#,
+        )],
+        // The id and the name with each fragment; a new id with each; no index at all; the whole call again at the end.
+        vec![
+            calls(r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":"{\"loc\":"}}"#),
+            calls(r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":"\"Oslo\"}"}}"#),
+        ],
+        vec![
+            calls(r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":"{\"loc\":"}}"#),
+            calls(r#"{"index":0,"id":"other","function":{"name":null,"arguments":"\"Oslo\"}"}}"#),
+        ],
+        vec![
+            calls(r#"{"id":"call_1","function":{"name":"get","arguments":"{\"loc\":"}}"#),
+            calls(r#"{"function":{"arguments":"\"Oslo\"}"}}"#),
+        ],
+        vec![
+            calls(
+                r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":"{\"loc\":\"Oslo\"}"}}"#,
+            ),
+            calls(
+                r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":"{\"loc\":\"Oslo\"}"}}"#,
+            ),
+        ],
+        vec![calls(
+            r#"{"index":0,"id":"call_1","function":{"name":"get","arguments":{"loc":"Oslo"}}}"#,
+        )],
+        vec![
+            calls(r#"{"index":0,"id":"call_1","function":{"arguments":"{\"loc\":"}}"#),
+            calls(r#"{"index":0,"function":{"name":"get","arguments":"\"Oslo\"}"}}"#),
+        ],
+    ] {
+        let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
+        events.push(CALLS);
+        let done = chat(&events);
+        assert_eq!(done.calls, want, "{events:?}");
+        assert_eq!(done.stop, Some(StopReason::ToolCalls));
+    }
+}
+
+#[test]
+fn parallel_calls_stay_apart() {
+    let two = [call("a", "f", r#"{"x":1}"#), call("b", "g", r#"{"y":2}"#)];
+    for events in [
+        // Both with index 0, as some servers count.
+        vec![
+            calls(r#"{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}"#),
+            calls(r#"{"index":0,"function":{"arguments":"1}"}}"#),
+            calls(r#"{"index":0,"id":"b","function":{"name":"g","arguments":""}}"#),
+            calls(r#"{"index":0,"function":{"arguments":"{\"y\":2}"}}"#),
+        ],
+        vec![
+            calls(
+                r#"{"index":0,"id":"a","function":{"name":"f"}},{"index":1,"id":"b","function":{"name":"g"}}"#,
+            ),
+            calls(
+                r#"{"index":1,"function":{"arguments":"{\"y\":2}"}},{"index":0,"function":{"arguments":"{\"x\":1}"}}"#,
+            ),
+        ],
+        vec![calls(
+            r#"{"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}},{"id":"b","function":{"name":"g","arguments":"{\"y\":2}"}}"#,
+        )],
+    ] {
+        let mut events: Vec<&str> = events.iter().map(String::as_str).collect();
+        events.push(STOP);
+        let done = chat(&events);
+        assert_eq!(done.calls, two, "{events:?}");
+        assert_eq!(
+            done.stop,
+            Some(StopReason::ToolCalls),
+            "whatever the server called it"
+        );
+    }
+}
+
+#[test]
+fn an_id_that_repeats_and_a_finish_that_repeats() {
+    for second in [0, 1] {
+        let done = chat(&[
+            &calls(r#"{"index":0,"id":"t:3","function":{"name":"get","arguments":"{\"q\":1}"}}"#),
+            &calls(&format!(
+                r#"{{"index":{second},"id":"t:3","function":{{"name":"get","arguments":"{{\"q\":2}}"}}}}"#
+            )),
+            CALLS,
+            r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"t:3","function":{"name":"get","arguments":"{\"q\":1}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3}}"#,
+            "[DONE]",
+        ]);
+        assert_eq!(
+            done.calls,
+            [
+                call("t:3", "get", r#"{"q":1}"#),
+                call("t:3_2", "get", r#"{"q":2}"#)
+            ]
+        );
+        assert_eq!(done.usage.input, Some(3));
+    }
+}
+
+#[test]
+fn calls_without_a_name_or_an_id_are_still_calls() {
+    let done = chat(&[
+        &calls(r#"{"index":0,"id":"c","function":{"name":"","arguments":"{}"}}"#),
+        CALLS,
+    ]);
+    assert_eq!(done.calls, [call("c", "", "{}")]);
+    let done = chat(&[
+        &calls(r#"{"index":0,"function":{"name":"t","arguments":null}}"#),
+        CALLS,
+    ]);
+    assert_eq!(done.calls, [call("call_0", "t", "")]);
+}
+
+#[test]
+fn a_stream_that_ends_early_is_truncated() {
+    let half = calls(
+        r#"{"index":0,"id":"call_1","function":{"name":"write_file","arguments":"{\"path\":\"/tmp/x\",\"con"}}"#,
+    );
+    for (events, phase) in [
+        (vec![&*half], Phase::Open),
+        (vec![&*half, "[DONE]"], Phase::Failed),
+        (vec!["[DONE]"], Phase::Failed),
+        (vec![], Phase::Open),
+    ] {
+        let done = chat(&events);
+        let error = done.error.unwrap();
+        assert_eq!(
+            (error.kind, error.retryable, done.phase),
+            (ErrorKind::Truncated, true, phase),
+            "{events:?}"
+        );
+    }
+    let done = chat(&[&delta(r#"{"content":"whole"}"#), "[DONE]"]);
+    assert_eq!(
+        (done.stop, done.error, done.phase),
+        (None, None, Phase::Closed)
+    );
+}
+
+#[test]
+fn errors_inside_a_stream() {
+    for (event, kind, status) in [
+        (
+            r#"{"error":{"message":"bad field","code":400}}"#,
+            ErrorKind::Refused,
+            Some(400),
+        ),
+        (
+            r#"{"error":{"message":"m","code":"context_length_exceeded"}}"#,
+            ErrorKind::ContextOverflow,
+            None,
+        ),
+        (
+            r#"{"object":"error","message":"boom","code":500}"#,
+            ErrorKind::Refused,
+            Some(500),
+        ),
+        (
+            r#"{"error":"overworked","choices":[]}"#,
+            ErrorKind::Refused,
+            None,
+        ),
+        (
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
+            ErrorKind::Overloaded,
+            None,
+        ),
+        ("not json", ErrorKind::Malformed, None),
+        (r#"{"choices":[{"delta":7}]}"#, ErrorKind::Malformed, None),
+        ("[1]", ErrorKind::Malformed, None),
+    ] {
+        let done = chat(&[&delta(r#"{"content":"Partial"}"#), event, STOP, "[DONE]"]);
+        let error = done.error.unwrap();
+        assert_eq!(
+            (error.kind, error.status),
+            (kind, status),
+            "{event}: {error}"
+        );
+        assert_eq!(
+            (&*done.text, done.stop, done.phase),
+            ("Partial", None, Phase::Failed)
+        );
+    }
+}
+
+#[test]
+fn reasons_to_stop() {
+    for (reason, want) in [
+        ("length", StopReason::Length),
+        ("content_filter", StopReason::ContentFilter),
+        ("function_call", StopReason::ToolCalls),
+        ("abort", StopReason::Other("abort".into())),
+    ] {
+        let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
+        assert_eq!(chat(&[&event]).stop, Some(want));
+    }
+    let done = chat(&[&delta(r#"{"refusal":"I will not."}"#), STOP]);
+    assert_eq!(
+        (&*done.text, done.stop),
+        ("I will not.", Some(StopReason::Refusal))
+    );
+    let done = chat(&[
+        &delta(r#"{"content":[{"type":"text","text":"in "},{"type":"text","text":"parts"}]}"#),
+        STOP,
+    ]);
+    assert_eq!(done.text, "in parts");
+}
+
+const MESSAGES: [&str; 14] = [
+    r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":10,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":1}}}"#,
+    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
+    r#"{"type":"ping"}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm \ud83d"}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"\ude00"}}"#,
+    r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
+    r#"{"type":"content_block_stop","index":0}"#,
+    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
+    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Let me look."}}"#,
+    r#"{"type":"content_block_stop","index":1}"#,
+    r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"get","input":{}}}"#,
+    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}"#,
+    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}"#,
+    r#"{"type":"content_block_stop","index":2}"#,
+];
+const MESSAGE_DELTA: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":42,"output_tokens_details":{"thinking_tokens":7}}}"#;
+const MESSAGE_STOP: &str = r#"{"type":"message_stop"}"#;
+
+fn messages(events: &[&str]) -> Outcome {
+    outcome(Dialect::Anthropic, &sse(events))
+}
+
+#[test]
+fn messages_with_thinking_a_call_and_usage() {
+    let mut events = MESSAGES.to_vec();
+    events.extend([MESSAGE_DELTA, MESSAGE_STOP]);
+    let done = messages(&events);
+    assert_eq!(done.text, "Let me look.");
+    assert_eq!(
+        done.reasoning,
+        r#"hm 😀<{"signature":"c2ln","type":"thinking"}>"#
+    );
+    assert_eq!(done.calls, [call("toolu_1", "get", r#"{"a":1}"#)]);
+    let usage = Usage {
+        input: Some(130),
+        output: Some(42),
+        cache_read: Some(100),
+        cache_write: Some(20),
+        reasoning: Some(7),
+    };
+    assert_eq!(
+        (done.usage, done.stop, done.error),
+        (usage, Some(StopReason::ToolCalls), None)
+    );
+    assert_eq!(done.phase, Phase::Closed);
+}
+
+#[test]
+fn messages_cut_at_any_event_are_truncated() {
+    for end in 0..MESSAGES.len() {
+        let done = messages(&MESSAGES[..end]);
+        assert_eq!(
+            done.error.map(|error| error.kind),
+            Some(ErrorKind::Truncated),
+            "after {end}"
+        );
+    }
+    let done = messages(&[MESSAGE_STOP]);
+    assert_eq!(
+        done.error.map(|error| error.kind),
+        Some(ErrorKind::Truncated)
+    );
+    let mut events = MESSAGES.to_vec();
+    events.push(MESSAGE_DELTA);
+    let done = messages(&events);
+    assert_eq!((done.error, done.phase), (None, Phase::Stopped));
+}
+
+#[test]
+fn messages_with_odd_blocks() {
+    let done = messages(&[
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"redacted_thinking","data":"b3Bh"}}"#,
+        r#"{"type":"content_block_stop","index":0}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"x","name":"web","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{}"}}"#,
+        r#"{"type":"content_block_stop","index":1}"#,
+        r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"t","name":"get","input":{"whole":true}}}"#,
+        r#"{"type":"content_block_stop","index":2}"#,
+        r#"{"type":"content_block_start","index":3,"content_block":{"type":"tool_use","id":"t","name":"none","input":{}}}"#,
+        r#"{"type":"content_block_stop","index":3}"#,
+        r#"{"type":"something_new","payload":[1]}"#,
+        MESSAGE_DELTA,
+        MESSAGE_DELTA,
+        MESSAGE_STOP,
+    ]);
+    assert_eq!(
+        done.reasoning,
+        r#"<{"data":"b3Bh","type":"redacted_thinking"}>"#
+    );
+    assert_eq!(
+        done.calls,
+        [
+            call("t", "get", r#"{"whole":true}"#),
+            call("t_2", "none", "")
+        ]
+    );
+    assert_eq!(
+        (done.error, done.usage.input, done.usage.output),
+        (None, None, Some(42))
+    );
+}
+
+#[test]
+fn messages_with_an_error_event() {
+    let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
+    let begin = r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"Partial"}}"#;
+    for events in [vec![error], vec![begin, error, MESSAGE_STOP]] {
+        let done = messages(&events);
+        let failure = done.error.unwrap();
+        assert_eq!(
+            (failure.kind, failure.retryable, done.phase),
+            (ErrorKind::Overloaded, true, Phase::Failed)
+        );
+    }
+    assert_eq!(
+        messages(&["nonsense"]).error.map(|error| error.kind),
+        Some(ErrorKind::Malformed)
+    );
+}
+
+#[test]
+fn one_read_gives_one_delta() {
+    let mut decoder = Dialect::OpenAiChat.decoder();
+    let mut out = Deltas::new();
+    for event in [delta(r#"{"content":"a"}"#), delta(r#"{"content":"b"}"#)] {
+        decoder.push(event.as_bytes(), &mut out);
+    }
+    assert_eq!(out.as_slice(), [Delta::Text("ab".into())]);
+}
+
+fn push_all(decoder: &mut dyn Decoder, events: &[String]) {
+    let mut out = Deltas::new();
+    for event in events {
+        decoder.push(event.as_bytes(), &mut out);
+    }
+    let _ = decoder.end(&mut out);
+}
+
+proptest! {
+    #[test]
+    fn random_pieces_give_the_same(cuts in proptest::collection::vec(0usize..4000, 0..12)) {
+        let mut events = MESSAGES.to_vec();
+        events.extend([MESSAGE_DELTA, MESSAGE_STOP]);
+        let chat_events = [
+            delta(r#"{"content":"那🌍\ud83d"}"#),
+            delta(r#"{"content":"\ude00"}"#),
+            calls(r#"{"index":0,"id":"c","function":{"name":"t","arguments":"{\"é\":"}}"#),
+            calls(r#"{"index":0,"function":{"arguments":"\"🙏\"}"}}"#),
+            CALLS.to_owned(),
+            "[DONE]".to_owned(),
+        ];
+        let chat_events: Vec<&str> = chat_events.iter().map(String::as_str).collect();
+        for (dialect, bytes) in [(Dialect::Anthropic, sse(&events)), (Dialect::OpenAiChat, sse(&chat_events))] {
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| (*cut).min(bytes.len())).collect();
+            cuts.extend([0, bytes.len()]);
+            cuts.sort_unstable();
+            let pieces = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]);
+            prop_assert_eq!(read(dialect, pieces), read(dialect, [&bytes[..]]));
+        }
+    }
+
+    #[test]
+    fn nothing_makes_a_decoder_panic(
+        picks in proptest::collection::vec((0usize..16, 0usize..60, any::<u8>()), 0..12),
+        anthropic: bool,
+    ) {
+        let pool: Vec<&str> = MESSAGES.iter().copied().chain([STOP, CALLS]).collect();
+        let events: Vec<String> = picks
+            .iter()
+            .map(|(event, at, byte)| {
+                let mut bytes = pool[*event].as_bytes().to_vec();
+                let at = at % bytes.len();
+                bytes[at] = *byte;
+                String::from_utf8_lossy(&bytes).into_owned()
+            })
+            .collect();
+        let dialect = if anthropic { Dialect::Anthropic } else { Dialect::OpenAiChat };
+        push_all(&mut *dialect.decoder(), &events);
+    }
+}

@@ -1,0 +1,6 @@
+//! Tests of the crate through its public interface, in one program.
+
+mod decoders;
+mod http;
+mod scripted;
+mod support;
