@@ -5,12 +5,20 @@
 //! values of `session` in `record` and nowhere else.
 
 mod append;
+mod check;
+#[cfg(any(test, feature = "conformance"))]
+pub mod conformance;
 mod entity;
+mod fold;
+mod kind;
+pub mod memory;
 mod read;
 mod refused;
 
 pub use append::{Append, Born, Charge, CommandRecord, Pending, Writes};
 pub use entity::{Entity, EntityKind, EntityPut};
+pub use kind::stored_kind;
+pub use memory::MemoryStore;
 pub use read::{
     Kind, KnownCommand, Log, LogItem, Page, PageQuery, Partial, ReadError, Row, RowFilter, Rows,
     Search, Store,

@@ -1,0 +1,94 @@
+//! What a stored event is called, what it is to a reader of the history, and which of its text a
+//! search looks at.
+
+use std::borrow::Cow;
+
+use attache_session::{Event, Origin};
+
+use crate::read::Kind;
+
+/// The name under which an event is stored.
+#[must_use]
+pub fn stored_kind(event: &Event) -> &str {
+    match event {
+        Event::Created(_) => "created",
+        Event::Started { .. } => "started",
+        Event::Stopped { .. } => "stopped",
+        Event::Queued { .. } => "queued",
+        Event::Edited { .. } => "edited",
+        Event::Withdrawn { .. } => "withdrawn",
+        Event::Moved { .. } => "moved",
+        Event::QueueSet { .. } => "queue-set",
+        Event::QueueDeleted { .. } => "queue-deleted",
+        Event::TurnStarted { .. } => "turn-started",
+        Event::Consumed { .. } => "consumed",
+        Event::Said { .. } => "said",
+        Event::CallStarted { .. } => "call-started",
+        Event::CallEnded { .. } => "call-ended",
+        Event::TurnEnded { .. } => "turn-ended",
+        Event::Noted { .. } => "noted",
+        Event::WatchSet { .. } => "watch-set",
+        Event::WatchEnded { .. } => "watch-ended",
+        Event::WatcherAdded { .. } => "watcher-added",
+        Event::WatcherRemoved { .. } => "watcher-removed",
+        Event::ChildHeld { .. } => "child-held",
+        Event::ChildReleased { .. } => "child-released",
+        Event::ParentHolds { .. } => "parent-holds",
+        Event::ParentReleased { .. } => "parent-released",
+        Event::Sent { .. } => "sent",
+        Event::Unknown { kind, .. } => kind,
+    }
+}
+
+impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 6] = [
+        Self::Other,
+        Self::User,
+        Self::Assistant,
+        Self::ToolCall,
+        Self::ToolResult,
+        Self::Diagnostic,
+    ];
+
+    /// The kind of an event.
+    #[must_use]
+    pub fn of(event: &Event) -> Self {
+        match event {
+            Event::Consumed { item, .. } => match &item.origin {
+                Origin::Notice { .. } => Self::Diagnostic,
+                Origin::Viewer | Origin::Session(_) => Self::User,
+            },
+            Event::Said { step, .. } if !step.text.trim().is_empty() => Self::Assistant,
+            Event::CallStarted { .. } => Self::ToolCall,
+            Event::CallEnded { .. } => Self::ToolResult,
+            Event::Noted { .. } => Self::Diagnostic,
+            _ => Self::Other,
+        }
+    }
+
+    /// Its place in a set of kinds.
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// A set of kinds, as a page asks for it: an empty list is all but [`Kind::Other`].
+pub(crate) fn asked(kinds: &[Kind]) -> u8 {
+    let set = kinds.iter().fold(0, |set, kind| set | kind.bit());
+    if set == 0 { !Kind::Other.bit() } else { set }
+}
+
+/// The text of an event that a search looks at, whole; none when it has no such text.
+pub(crate) fn searchable(event: &Event) -> Option<Cow<'_, str>> {
+    match event {
+        Event::Consumed { item, .. } => Some(Cow::Borrowed(&item.text)),
+        Event::Said { step, .. } => Some(Cow::Borrowed(&step.text)),
+        Event::CallStarted { call, .. } => {
+            Some(Cow::Owned(format!("{}\n{}", call.name, call.arguments)))
+        }
+        Event::CallEnded { result, .. } => Some(Cow::Borrowed(&result.content)),
+        Event::Noted { text, .. } => Some(Cow::Borrowed(text)),
+        _ => None,
+    }
+}
