@@ -4,6 +4,7 @@
 //! No tool, viewer, frame or store is known here. Whoever drives a [`Turn`] starts the requests and
 //! tools that it asks for, and tells it what came of them.
 
+mod definition;
 mod history;
 mod port;
 mod prompt;
@@ -11,6 +12,9 @@ mod tool;
 mod toolset;
 mod turn;
 
+pub use definition::{
+    Definition, DefinitionError, Limits, MarkdownDialect, Parameter, ParameterError, SubAgent,
+};
 pub use history::History;
 pub use port::{
     Caller, ChildCreated, CreateChild, EventPage, EventQuery, EventView, ListChildren, PortError,

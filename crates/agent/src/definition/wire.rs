@@ -1,0 +1,308 @@
+//! The written form of a definition, and the conversions from and to it. Closed: an unknown key is
+//! an error that names it.
+
+use std::sync::Arc;
+
+use attache_model::Options;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::parameters::Parameter;
+use super::{Definition, DefinitionError, Limits, SubAgent, is_name};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub(super) struct Written {
+    pub(super) name: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    display_name: Option<String>,
+    #[serde(default)]
+    description: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(default)]
+    options: WrittenOptions,
+    #[serde(default)]
+    pub(super) instructions: String,
+    #[serde(default)]
+    tools: Vec<WrittenTool>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sub_agents: Vec<WrittenSubAgent>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<WrittenParameter>,
+    #[serde(default)]
+    limits: WrittenLimits,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    working_directory: Option<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct WrittenOptions {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    top_p: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_output_tokens: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    extra: Option<serde_json::Map<String, Value>>,
+}
+
+/// A toolset or a tool: `{"kind": "filesystem"}`, or just its name.
+#[derive(Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "a toolset kind, a tool's name, or {\"kind\": \"…\"}"
+)]
+enum WrittenTool {
+    Name(String),
+    Kind(WrittenKind),
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenKind {
+    kind: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct WrittenSubAgent {
+    name: String,
+    definition: Box<Written>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+struct WrittenParameter {
+    name: String,
+    #[serde(default)]
+    description: String,
+    #[serde(default)]
+    required: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    default: Option<String>,
+    #[serde(default, rename = "enum", skip_serializing_if = "Vec::is_empty")]
+    choices: Vec<String>,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields, default)]
+struct WrittenLimits {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    iteration_limit: Option<u32>,
+}
+
+pub(super) fn from_json(text: &str, file: &str) -> Result<Definition, DefinitionError> {
+    let written: Written = serde_json::from_str(text).map_err(|fault| DefinitionError {
+        file: file.to_owned(),
+        line: fault.line().max(1),
+        message: fault.to_string(),
+    })?;
+    from_written(written).map_err(|message| DefinitionError {
+        file: file.to_owned(),
+        line: 1,
+        message,
+    })
+}
+
+/// Checks what the types alone do not say.
+pub(super) fn from_written(written: Written) -> Result<Definition, String> {
+    let Written {
+        name,
+        display_name,
+        description,
+        model,
+        options,
+        instructions,
+        tools,
+        sub_agents,
+        parameters,
+        limits,
+        working_directory,
+    } = written;
+    if !is_name(&name) {
+        return Err(format!(
+            "name: {name:?} must be 1 to 64 letters, digits, `-` or `_`"
+        ));
+    }
+    if let Some(model) = &model
+        && !model
+            .split_once('/')
+            .is_some_and(|(p, m)| !p.is_empty() && !m.is_empty())
+        && !model.contains("${")
+        && model != "echo"
+    {
+        return Err(format!(
+            "model: {model:?} must have the form PROVIDER/MODEL"
+        ));
+    }
+    let limits = Limits {
+        iteration_limit: limits.iteration_limit,
+    };
+    if limits.iteration_limit == Some(0) {
+        return Err("limits.iteration-limit: must be at least 1".to_owned());
+    }
+    let sub_agents = sub_agents
+        .into_iter()
+        .map(sub_agent)
+        .collect::<Result<_, _>>()?;
+    let parameters = parameters
+        .into_iter()
+        .map(parameter)
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(Definition {
+        name,
+        display_name,
+        description,
+        model,
+        options: options_of(options),
+        instructions,
+        tools: tools
+            .into_iter()
+            .map(|tool| match tool {
+                WrittenTool::Name(name) => name,
+                WrittenTool::Kind(WrittenKind { kind }) => kind,
+            })
+            .collect(),
+        sub_agents,
+        parameters,
+        limits,
+        working_directory,
+    })
+}
+
+fn sub_agent(written: WrittenSubAgent) -> Result<SubAgent, String> {
+    let WrittenSubAgent { name, definition } = written;
+    let definition =
+        from_written(*definition).map_err(|message| format!("sub-agents: {name}: {message}"))?;
+    Ok(SubAgent {
+        name,
+        definition: Box::new(definition),
+    })
+}
+
+fn parameter(written: WrittenParameter) -> Result<Parameter, String> {
+    let WrittenParameter {
+        name,
+        description,
+        required,
+        default,
+        choices,
+    } = written;
+    if !is_name(&name) {
+        return Err(format!(
+            "parameters: {name:?} must be 1 to 64 letters, digits, `-` or `_`"
+        ));
+    }
+    if let Some(default) = &default
+        && !choices.is_empty()
+        && !choices.contains(default)
+    {
+        return Err(format!(
+            "parameters: the default of `{name}` is not among its values"
+        ));
+    }
+    Ok(Parameter {
+        name,
+        description,
+        required,
+        default,
+        choices,
+    })
+}
+
+fn options_of(written: WrittenOptions) -> Options {
+    let WrittenOptions {
+        temperature,
+        top_p,
+        max_output_tokens,
+        reasoning_effort,
+        extra,
+    } = written;
+    Options {
+        temperature,
+        top_p,
+        max_output_tokens,
+        reasoning_effort: reasoning_effort.map(Arc::from),
+        extra: extra.map(|extra| attache_model::Json::from_value(&Value::Object(extra))),
+    }
+}
+
+pub(super) fn to_value(definition: &Definition) -> Value {
+    serde_json::to_value(to_written(definition)).unwrap_or(Value::Null)
+}
+
+fn to_written(definition: &Definition) -> Written {
+    let Definition {
+        name,
+        display_name,
+        description,
+        model,
+        options,
+        instructions,
+        tools,
+        sub_agents,
+        parameters,
+        limits,
+        working_directory,
+    } = definition.clone();
+    let Options {
+        temperature,
+        top_p,
+        max_output_tokens,
+        reasoning_effort,
+        extra,
+    } = options;
+    let extra = match extra.map(|extra| extra.to_value()) {
+        Some(Value::Object(extra)) => Some(extra),
+        _ => None,
+    };
+    Written {
+        name,
+        display_name,
+        description,
+        model,
+        options: WrittenOptions {
+            temperature,
+            top_p,
+            max_output_tokens,
+            reasoning_effort: reasoning_effort.map(|effort| effort.to_string()),
+            extra,
+        },
+        instructions,
+        tools: tools.into_iter().map(WrittenTool::Name).collect(),
+        sub_agents: sub_agents
+            .into_iter()
+            .map(|SubAgent { name, definition }| WrittenSubAgent {
+                name,
+                definition: Box::new(to_written(&definition)),
+            })
+            .collect(),
+        parameters: parameters
+            .into_iter()
+            .map(
+                |Parameter {
+                     name,
+                     description,
+                     required,
+                     default,
+                     choices,
+                 }| WrittenParameter {
+                    name,
+                    description,
+                    required,
+                    default,
+                    choices,
+                },
+            )
+            .collect(),
+        limits: WrittenLimits {
+            iteration_limit: limits.iteration_limit,
+        },
+        working_directory,
+    }
+}
