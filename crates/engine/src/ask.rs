@@ -1,0 +1,207 @@
+//! What all parts of an engine share, and the ways to reach a session's actor.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use attache_session::{Answer, Command, EndReason, Ids, SessionId, Timestamp};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+use crate::actor;
+use crate::compiled::Interned;
+use crate::config::{Config, Environment};
+use crate::context::Entities;
+use crate::error::EngineError;
+use crate::mailbox::{Ask, Message};
+use crate::observe::{Snapshot, TreeFeeds};
+use crate::registry::Registry;
+use crate::view::SessionRow;
+use crate::waits::Waiting;
+
+/// What all parts of an engine share.
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) entities: Entities,
+    pub(crate) registry: Registry,
+    pub(crate) interned: Interned,
+    pub(crate) feeds: TreeFeeds,
+    /// Variables of the clients that started the roots.
+    environments: Mutex<HashMap<SessionId, Arc<Environment>>>,
+    pub(crate) waiting: Waiting,
+    closing: AtomicBool,
+}
+
+/// Fresh ids for one decision.
+pub(crate) struct FreshIds<'a>(pub(crate) &'a Shared);
+
+impl Ids for FreshIds<'_> {
+    fn fresh(&mut self) -> Uuid {
+        self.0.config.time.fresh()
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(config: Config, entities: Entities) -> Self {
+        Self {
+            config,
+            entities,
+            registry: Registry::default(),
+            interned: Interned::default(),
+            feeds: TreeFeeds::default(),
+            environments: Mutex::default(),
+            waiting: Waiting::default(),
+            closing: AtomicBool::new(false),
+        }
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.config.time.now()
+    }
+
+    pub(crate) fn environment(&self, root: SessionId) -> Arc<Environment> {
+        let known = self
+            .environments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.get(&root).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn set_environment(&self, root: SessionId, environment: Environment) {
+        let mut known = self
+            .environments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        known.insert(root, Arc::new(environment));
+    }
+
+    pub(crate) fn forget_environment(&self, root: SessionId) {
+        self.environments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&root);
+    }
+
+    /// No new work from now on.
+    pub(crate) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.closing.load(Ordering::Acquire)
+    }
+
+    /// A session's row, as this life of the host sees it.
+    pub(crate) fn row(&self, session: SessionId) -> Result<Option<SessionRow>, EngineError> {
+        let row = self.config.store.row(session)?;
+        Ok(row.map(|row| SessionRow::of(row, &self.registry)))
+    }
+
+    /// The same; an unknown session is an error.
+    pub(crate) fn known_row(&self, session: SessionId) -> Result<SessionRow, EngineError> {
+        self.row(session)?
+            .ok_or_else(|| EngineError::unknown(session))
+    }
+
+    /// Says to all who watch that a session, or what lies unread for it, has changed.
+    pub(crate) fn changed(&self, session: SessionId) {
+        self.registry.changed(session);
+        self.feeds.changed(session);
+    }
+
+    /// Says that a session may have mail.
+    pub(crate) fn wake(self: &Arc<Self>, session: SessionId) {
+        let mailbox = self.registry.mailbox(session);
+        if mailbox.wake() {
+            actor::start(Arc::clone(self), session, mailbox);
+        }
+    }
+
+    /// Asks a session to decide a command; the answer comes when it is durable.
+    pub(crate) async fn ask(
+        self: &Arc<Self>,
+        session: SessionId,
+        command: Command,
+    ) -> Result<Answer, EngineError> {
+        self.ask_keyed(session, command, None).await
+    }
+
+    /// The same for a command that a viewer gave an id.
+    pub(crate) async fn ask_keyed(
+        self: &Arc<Self>,
+        session: SessionId,
+        command: Command,
+        key: Option<(Uuid, [u8; 32])>,
+    ) -> Result<Answer, EngineError> {
+        let answer = self.post(session, command, key)?;
+        answer
+            .await
+            .unwrap_or_else(|_gone| Err(EngineError::lost()))
+    }
+
+    /// Puts a command in line and gives the place where its answer will come.
+    pub(crate) fn post(
+        self: &Arc<Self>,
+        session: SessionId,
+        command: Command,
+        key: Option<(Uuid, [u8; 32])>,
+    ) -> Result<oneshot::Receiver<Result<Answer, EngineError>>, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.deliver(
+            session,
+            Message::Command(Box::new(Ask {
+                command,
+                key,
+                reply,
+            })),
+        )?;
+        Ok(answer)
+    }
+
+    /// Where a session stands.
+    pub(crate) async fn snapshot(
+        self: &Arc<Self>,
+        session: SessionId,
+    ) -> Result<Snapshot, EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.deliver(session, Message::Snapshot(reply))?;
+        answer
+            .await
+            .unwrap_or_else(|_gone| Err(EngineError::lost()))
+    }
+
+    /// Waits until a session has taken the mail that lies there now.
+    pub(crate) async fn sync(self: &Arc<Self>, session: SessionId) -> Result<(), EngineError> {
+        let (reply, answer) = oneshot::channel();
+        self.deliver(session, Message::Sync(reply))?;
+        answer.await.map_err(|_gone| EngineError::lost())
+    }
+
+    fn deliver(self: &Arc<Self>, session: SessionId, message: Message) -> Result<(), EngineError> {
+        let mailbox = self.registry.mailbox(session);
+        if mailbox.put(message)? {
+            actor::start(Arc::clone(self), session, mailbox);
+        }
+        Ok(())
+    }
+
+    /// Ends a session's run. Goes past the line, because a token needs no durability; in line only
+    /// when the turn is about to begin.
+    pub(crate) async fn cancel(
+        self: &Arc<Self>,
+        session: SessionId,
+        reason: EndReason,
+    ) -> Result<bool, EngineError> {
+        if let Some(mailbox) = self.registry.in_use(session)
+            && mailbox.cancel(None, reason)
+        {
+            return Ok(true);
+        }
+        let row = self.known_row(session)?;
+        if row.view.turn().is_none() {
+            return Ok(false);
+        }
+        let answer = self.ask(session, Command::Cancel { reason }).await?;
+        Ok(answer == Answer::Done)
+    }
+}

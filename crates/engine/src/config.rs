@@ -1,0 +1,70 @@
+//! What an engine is given: where sessions are kept, how models, definitions and tools are found,
+//! and whose sessions they are.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use attache_agent::Toolsets;
+use attache_model::Model;
+use attache_store::Store;
+
+use crate::catalog::Catalog;
+use crate::clock::Time;
+
+/// What an engine is given.
+#[derive(Clone)]
+pub struct Config {
+    /// Where everything is kept.
+    pub store: Arc<dyn Store>,
+    /// The toolsets that definitions can ask for.
+    pub toolsets: Toolsets,
+    /// How a model is found.
+    pub models: Arc<dyn Models>,
+    /// How a definition is found.
+    pub catalog: Arc<dyn Catalog>,
+    /// Time and fresh ids.
+    pub time: Arc<dyn Time>,
+    /// Whose sessions these are.
+    pub identity: Identity,
+    /// Rounds of a run at most, where the definition says nothing.
+    pub iteration_limit: u32,
+}
+
+/// A login and a machine, by their names.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Identity {
+    /// The login.
+    pub user: String,
+    /// The host name.
+    pub computer: String,
+}
+
+/// Variables that a client handed over for the sessions that it starts. Kept in memory, never
+/// stored and never shown.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Environment(pub BTreeMap<String, String>);
+
+impl Environment {
+    /// A variable's value.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+}
+
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+/// How a model is found.
+pub trait Models: Send + Sync {
+    /// The model of a name `PROVIDER/MODEL`, with the variables of the session that asks.
+    ///
+    /// # Errors
+    ///
+    /// A safe text that says what is wrong and what to do.
+    fn resolve(&self, name: &str, environment: &Environment) -> Result<Arc<dyn Model>, String>;
+}

@@ -1,0 +1,105 @@
+//! The engine's one error: a stable code and a text that is safe to show. Refusals of the rules
+//! and of the store are sorted into codes here and nowhere else.
+
+use attache_agent::PortError;
+use attache_session::{ErrorCode, Rejected, SessionId};
+use attache_store::{ReadError, Refused};
+
+/// Why the engine did not do what it was asked.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+pub struct EngineError {
+    /// The stable code.
+    pub code: ErrorCode,
+    /// What happened, to what.
+    pub message: String,
+}
+
+impl EngineError {
+    /// An error.
+    #[must_use]
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+        }
+    }
+
+    /// The one answer for a session that does not exist and for one that may not be seen.
+    #[must_use]
+    pub fn unknown(session: SessionId) -> Self {
+        Self::new(
+            ErrorCode::UnknownSession,
+            format!("there is no session {session}"),
+        )
+    }
+
+    /// An answer that never came: the actor ended first.
+    #[must_use]
+    pub(crate) fn lost() -> Self {
+        Self::new(ErrorCode::Internal, "the session ended before it answered")
+    }
+}
+
+impl From<EngineError> for PortError {
+    fn from(error: EngineError) -> Self {
+        Self::new(error.code, error.message)
+    }
+}
+
+impl From<Rejected> for EngineError {
+    fn from(rejected: Rejected) -> Self {
+        let code = match &rejected {
+            Rejected::EmptyText
+            | Rejected::UnknownQueue
+            | Rejected::UnknownItem
+            | Rejected::BuiltInQueue
+            | Rejected::QueueNotEmpty
+            | Rejected::NotHeld
+            | Rejected::NotAChild => ErrorCode::InvalidArguments,
+            Rejected::NoUserInput => ErrorCode::NoUserInput,
+            Rejected::RevisionConflict { .. } => ErrorCode::RevisionConflict,
+            Rejected::StaleTurn { .. } | Rejected::UnknownCall { .. } => ErrorCode::Internal,
+            Rejected::Stopped => ErrorCode::SessionStopped,
+            Rejected::Disposed => ErrorCode::SessionDisposed,
+            Rejected::Circle => ErrorCode::NotPermitted,
+        };
+        Self::new(code, rejected.to_string())
+    }
+}
+
+impl From<Refused> for EngineError {
+    fn from(refused: Refused) -> Self {
+        let code = match &refused {
+            Refused::Fenced { .. } => ErrorCode::EpochFenced,
+            Refused::Unknown { .. } => ErrorCode::UnknownSession,
+            Refused::OtherEpoch { .. } => ErrorCode::SessionStopped,
+            Refused::Circle { .. } => ErrorCode::NotPermitted,
+            Refused::EntityChanged { .. } => ErrorCode::RevisionConflict,
+            Refused::LimitReached { .. } | Refused::MailboxFull { .. } => ErrorCode::LimitReached,
+            Refused::CommandReused => ErrorCode::CommandIdReused,
+            Refused::StorageFull => ErrorCode::StorageFull,
+            Refused::Locked => ErrorCode::StoreLocked,
+            Refused::Corrupt(_) => ErrorCode::StorageCorrupt,
+            Refused::Moved { .. }
+            | Refused::Exists { .. }
+            | Refused::MailWaiting
+            | Refused::MailGone { .. }
+            | Refused::CommandKnown { .. }
+            | Refused::TimeNotIncreasing
+            | Refused::Failed(_) => ErrorCode::Internal,
+        };
+        Self::new(code, refused.to_string())
+    }
+}
+
+impl From<ReadError> for EngineError {
+    fn from(error: ReadError) -> Self {
+        let code = match &error {
+            ReadError::TooNew { .. } => ErrorCode::HostIncompatible,
+            ReadError::Corrupt(_) => ErrorCode::StorageCorrupt,
+            ReadError::Failed(_) => ErrorCode::Internal,
+        };
+        Self::new(code, error.to_string())
+    }
+}

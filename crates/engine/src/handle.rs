@@ -1,0 +1,463 @@
+//! The engine as doors use it: start, create, command, read, watch, wait, stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_agent::{Definition, EventPage, SessionContext, Toolsets};
+use attache_session::{
+    Answer, Birth, Command, Created, EndReason, Epoch, ErrorCode, Generation, ItemId, Json, Origin,
+    Position, SessionId, StopReason,
+};
+use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
+use uuid::Uuid;
+
+use crate::actor::streamed;
+use crate::ask::{FreshIds, Shared};
+use crate::catalog::Catalog;
+use crate::config::{Config, Environment};
+use crate::error::EngineError;
+use crate::lineage::{self, ROWS_AT_ONCE};
+use crate::observe::{Observed, Observer, TreeFeed};
+use crate::view::{SessionRow, event_view};
+use crate::waits::{Quiet, until_settled};
+use crate::{context, recovery};
+
+/// Starts engines.
+pub struct Engine;
+
+/// A root session that is to be created.
+#[derive(Clone, Debug)]
+pub struct NewRoot {
+    /// The id that it gets; a caller that repeats itself after a lost answer names the same one.
+    pub id: Option<SessionId>,
+    /// Its definition, parameters filled in.
+    pub definition: Definition,
+    /// The model as `PROVIDER/MODEL`.
+    pub model: String,
+    /// Where its tools work: an absolute folder that exists.
+    pub working_directory: PathBuf,
+    /// Its name; the definition's when there is none.
+    pub name: Option<String>,
+    /// First input.
+    pub first: Option<String>,
+    /// Variables of the client, for it and its descendants.
+    pub environment: Environment,
+    /// Whether it goes on without viewers.
+    pub continue_in_background: bool,
+}
+
+/// A running engine. Cheap to clone.
+#[derive(Clone)]
+pub struct EngineHandle(Arc<Shared>);
+
+impl Engine {
+    /// Starts an engine over a store. What an earlier life of the host left open is written down in
+    /// the background; it reads so at once.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the store cannot be read or written.
+    pub async fn start(config: Config) -> Result<EngineHandle, EngineError> {
+        let entities = context::identify(&config.store, &config.time, &config.identity).await?;
+        let shared = Arc::new(Shared::new(config, entities));
+        tokio::spawn(recovery::recover_all(Arc::clone(&shared)));
+        Ok(EngineHandle(shared))
+    }
+}
+
+impl EngineHandle {
+    /// Creates a root session; with first input, its first turn starts.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the definition asks for unknown tools or the store refuses.
+    pub async fn create_root(&self, new: NewRoot) -> Result<SessionId, EngineError> {
+        let shared = &self.0;
+        if shared.is_closing() {
+            return Err(closing());
+        }
+        let NewRoot {
+            id,
+            definition,
+            model,
+            working_directory,
+            name,
+            first,
+            environment,
+            continue_in_background,
+        } = new;
+        shared
+            .config
+            .toolsets
+            .belt(&definition.tools)
+            .map_err(|error| EngineError::new(ErrorCode::DefinitionInvalid, error.to_string()))?;
+        let id = id.unwrap_or_else(|| SessionId(shared.config.time.fresh()));
+        let created = Created {
+            name: name.unwrap_or_else(|| definition.name.clone()).into(),
+            agent: definition.name.as_str().into(),
+            definition: definition.to_json(),
+            model: model.into(),
+            working_directory: working_directory.display().to_string().into(),
+            root: id,
+            parents: Vec::new(),
+            takes_input: true,
+            owning_profile: shared.entities.profile,
+            executor_bindings: Json::from_checked("[]"),
+            trust: None,
+            continue_in_background,
+        };
+        let epoch = Epoch(shared.config.time.fresh());
+        let first = first.map(|text| {
+            (
+                ItemId(shared.config.time.fresh()),
+                Arc::from(text),
+                Origin::Viewer,
+            )
+        });
+        let new = attache_session::NewSession {
+            id,
+            epoch,
+            created,
+            first,
+        };
+        let birth = Birth::of(&new, shared.now(), &mut FreshIds(shared));
+        let Some(born) = Born::of(&birth, Generation(1)) else {
+            return Err(EngineError::new(
+                ErrorCode::Internal,
+                "a birth without its first event",
+            ));
+        };
+        let append = Append {
+            session: id,
+            generation: born.generation,
+            expected: Position(0),
+            events: born.events,
+            summary: born.summary,
+            mail: Vec::new(),
+            taken: Vec::new(),
+            charges: Vec::new(),
+            births: Vec::new(),
+            links: Vec::new(),
+            command: None,
+            expects: Vec::new(),
+        };
+        shared.set_environment(id, environment);
+        let before = shared.registry.set_epoch(id, Some(epoch));
+        if let Err(refused) = shared.config.store.commit(append).await {
+            shared.registry.set_epoch(id, before);
+            if before.is_none() {
+                shared.forget_environment(id);
+            }
+            return Err(refused.into());
+        }
+        shared.changed(id);
+        shared.wake(id);
+        Ok(id)
+    }
+
+    /// Asks a session to carry out a command of a viewer. `key` is the id that the viewer gave it
+    /// with a digest of its content: a repeat gets the first answer.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the rules or the store refuse it.
+    pub async fn command(
+        &self,
+        session: SessionId,
+        command: Command,
+        key: Option<(Uuid, [u8; 32])>,
+    ) -> Result<Answer, EngineError> {
+        if self.0.is_closing() {
+            return Err(closing());
+        }
+        self.0.ask_keyed(session, command, key).await
+    }
+
+    /// Starts an epoch where there is none; what waited is then consumed.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store refuses.
+    pub async fn start(
+        &self,
+        session: SessionId,
+        environment: Option<Environment>,
+    ) -> Result<Answer, EngineError> {
+        if self.0.is_closing() {
+            return Err(closing());
+        }
+        if let Some(environment) = environment {
+            let row = self.0.known_row(session)?;
+            if self.0.registry.epoch(row.root).is_none() {
+                self.0.set_environment(row.root, environment);
+            }
+        }
+        let epoch = Epoch(self.0.config.time.fresh());
+        self.0.ask(session, Command::Start { epoch }).await
+    }
+
+    /// Ends a session's run; with `tree`, those of all its descendants too. The answer is whether
+    /// any ran.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown.
+    pub async fn interrupt(&self, session: SessionId, tree: bool) -> Result<bool, EngineError> {
+        let mut any = self.0.cancel(session, EndReason::Interrupted).await?;
+        if tree {
+            for row in lineage::descendants(&self.0, session)? {
+                any |= self.0.cancel(row.session, EndReason::Interrupted).await?;
+            }
+        }
+        Ok(any)
+    }
+
+    /// Ends a session's epoch now, with every descendant that no other living parent holds. The
+    /// answer is whether it had one.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store refuses.
+    pub async fn terminate(&self, session: SessionId) -> Result<bool, EngineError> {
+        self.stop(session, StopReason::Terminated).await
+    }
+
+    async fn stop(&self, session: SessionId, reason: StopReason) -> Result<bool, EngineError> {
+        let row = self.0.known_row(session)?;
+        let mailbox = self.0.registry.in_use(session);
+        let partial = mailbox.and_then(|mailbox| streamed(&mailbox, &row.view.summary.model));
+        self.0
+            .ask(session, Command::Stop { reason, partial })
+            .await?;
+        Ok(row.status != attache_session::Status::Stopped)
+    }
+
+    /// Deletes a stored session.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or still has an epoch.
+    pub async fn delete(&self, session: SessionId) -> Result<(), EngineError> {
+        let row = self.0.known_row(session)?;
+        if row.status != attache_session::Status::Stopped {
+            return Err(EngineError::new(
+                ErrorCode::NotPermitted,
+                format!("session {session} is {}; terminate it first", row.status),
+            ));
+        }
+        self.0.config.store.delete(session).await?;
+        self.0.changed(session);
+        Ok(())
+    }
+
+    /// A session's row.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    pub fn row(&self, session: SessionId) -> Result<SessionRow, EngineError> {
+        self.0.known_row(session)
+    }
+
+    /// Rows of a listing, all pages of it.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the store cannot be read.
+    pub fn rows(&self, filter: RowFilter) -> Result<Vec<SessionRow>, EngineError> {
+        let mut all = Vec::new();
+        let mut after = None;
+        loop {
+            let rows = self.0.config.store.rows(filter, after, ROWS_AT_ONCE)?;
+            let full = rows.len() == ROWS_AT_ONCE;
+            after = rows.last().map(|row| row.session);
+            all.extend(
+                rows.into_iter()
+                    .map(|row| SessionRow::of(row, &self.0.registry)),
+            );
+            if !full {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// What a session was born with.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    pub fn created(&self, session: SessionId) -> Result<Arc<Created>, EngineError> {
+        lineage::created(&self.0, session)
+    }
+
+    /// A page of stored events.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    pub fn page(&self, session: SessionId, query: &PageQuery) -> Result<Page, EngineError> {
+        self.0.known_row(session)?;
+        Ok(self.0.config.store.page(session, query)?)
+    }
+
+    /// A page of a history, as items that people read.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    pub fn events(&self, session: SessionId, query: &PageQuery) -> Result<EventPage, EngineError> {
+        let page = self.page(session, query)?;
+        let next_cursor = if page.more {
+            page.items.last().map(|item| item.event.at)
+        } else {
+            None
+        };
+        Ok(EventPage {
+            events: page
+                .items
+                .iter()
+                .filter_map(|item| event_view(&item.event))
+                .collect(),
+            total_matching: page.total_matching,
+            next_cursor,
+        })
+    }
+
+    /// Stored events after a position.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the store cannot be read.
+    pub fn log(
+        &self,
+        session: SessionId,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<LogItem>, EngineError> {
+        Ok(self.0.config.store.events(session, after, limit)?)
+    }
+
+    /// Sessions whose id ends with `suffix`.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the store cannot be read.
+    pub fn ids_ending(&self, suffix: &str, limit: usize) -> Result<Vec<SessionId>, EngineError> {
+        Ok(self.0.config.store.ids_ending(suffix, limit)?)
+    }
+
+    /// What a session can know of itself.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the store cannot be read.
+    pub fn context(
+        &self,
+        session: SessionId,
+        host_parents: Option<&[SessionId]>,
+    ) -> Result<SessionContext, EngineError> {
+        context::of(&self.0, session, host_parents)
+    }
+
+    /// Attaches a viewer: the session now, and all that follows.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or cannot be loaded.
+    pub async fn attach(&self, session: SessionId) -> Result<Observed, EngineError> {
+        self.0.known_row(session)?;
+        let mailbox = self.0.registry.mailbox(session);
+        let observation = mailbox.viewer_came();
+        let snapshot = match self.0.snapshot(session).await {
+            Ok(snapshot) => snapshot,
+            Err(error) => {
+                mailbox.viewer_left();
+                return Err(error);
+            }
+        };
+        let observer = Observer::new(mailbox, observation, snapshot.window_end, &snapshot.live);
+        Ok(Observed { snapshot, observer })
+    }
+
+    /// What streams in a session now.
+    #[must_use]
+    pub fn live(&self, session: SessionId) -> Option<crate::live::LiveItem> {
+        Some(self.0.registry.in_use(session)?.live.read(Clone::clone))
+    }
+
+    /// Which sessions a session waits for by a call that is under way.
+    #[must_use]
+    pub fn waiting_for(&self, session: SessionId) -> Vec<SessionId> {
+        self.0.waiting.of(session)
+    }
+
+    /// Watches the rows of all sessions.
+    #[must_use]
+    pub fn tree_feed(&self) -> TreeFeed {
+        self.0.feeds.subscribe()
+    }
+
+    /// Waits until a session, or it with all its descendants, has settled.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    pub async fn settled(&self, session: SessionId, reach: Quiet) -> Result<(), EngineError> {
+        self.0.known_row(session)?;
+        until_settled(&self.0, session, reach).await
+    }
+
+    /// The definitions that can be named.
+    #[must_use]
+    pub fn catalog(&self) -> &Arc<dyn Catalog> {
+        &self.0.config.catalog
+    }
+
+    /// The toolsets that definitions can ask for.
+    #[must_use]
+    pub fn toolsets(&self) -> &Toolsets {
+        &self.0.config.toolsets
+    }
+
+    /// How many sessions have an epoch, and how many of them are at work or watched.
+    #[must_use]
+    pub fn load(&self) -> (usize, usize) {
+        let in_use = self.0.registry.all_in_use();
+        let busy = in_use
+            .iter()
+            .filter(|(_, mailbox)| mailbox.running_turn().is_some() || mailbox.is_viewed());
+        (self.0.registry.live_count(), busy.count())
+    }
+
+    /// Ends all work in good order: no new work, `grace` for the turns that run, then each gets its
+    /// record. Returns when nothing runs any more.
+    pub async fn shutdown(&self, grace: Duration) {
+        self.0.close();
+        // A grace that runs out is no fault: what still runs is ended below.
+        let _over = tokio::time::timeout(grace, self.no_turns()).await;
+        for (session, mailbox) in self.0.registry.all_in_use() {
+            if mailbox.running_turn().is_some() {
+                // A session whose end cannot be recorded now is recovered at the next start.
+                let _stopped = self.stop(session, StopReason::HostShutdown).await;
+            }
+        }
+    }
+
+    async fn no_turns(&self) {
+        for (session, mailbox) in self.0.registry.all_in_use() {
+            let mut changes = self.0.registry.changes(session);
+            while mailbox.running_turn().is_some() {
+                // The other end lives in the registry while somebody waits: it is not gone.
+                let _rung = changes.changed().await;
+            }
+        }
+    }
+}
+
+fn closing() -> EngineError {
+    EngineError::new(
+        ErrorCode::HostIncompatible,
+        "the host is shutting down and takes no new work",
+    )
+}

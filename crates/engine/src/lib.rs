@@ -1,0 +1,36 @@
+//! Sessions at work: one actor for each session in use, the registry that finds and wakes them,
+//! the turns that they run, and what others may ask of them.
+//!
+//! A command is decided by `session`, committed by `store`, applied, and published; effects run
+//! after the commit. No business rule stands here, and no frame, socket or HTTP word either: doors
+//! are built on [`EngineHandle`].
+
+mod actor;
+mod ask;
+mod catalog;
+mod clock;
+mod compiled;
+mod config;
+mod context;
+mod error;
+mod handle;
+mod lineage;
+mod live;
+mod mailbox;
+mod observe;
+mod port;
+mod recovery;
+mod registry;
+mod turn_task;
+mod view;
+mod waits;
+
+pub use catalog::{Catalog, CatalogEntry, CatalogError};
+pub use clock::{SystemTime, Time};
+pub use config::{Config, Environment, Identity, Models};
+pub use error::EngineError;
+pub use handle::{Engine, EngineHandle, NewRoot};
+pub use live::LiveItem;
+pub use observe::{Change, Observed, Observer, TreeFeed};
+pub use view::{SessionRow, event_view};
+pub use waits::Quiet;

@@ -1,0 +1,240 @@
+//! What waits for one session's actor, and the few facts about its run that others may read
+//! without asking it.
+//!
+//! A mailbox belongs to a slot of the registry, not to the actor: what comes in while an actor
+//! leaves goes to the next one, so nothing is lost in that race. Interrupts do not wait in line:
+//! they set the turn's token at once.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_session::{Answer, Command, EndReason, TurnId};
+use tokio::sync::{Notify, oneshot, watch};
+use uuid::Uuid;
+
+use crate::error::EngineError;
+use crate::live::Live;
+use crate::observe::{Observation, Snapshot};
+
+/// A message to an actor; boxed, because many may wait.
+pub(crate) enum Message {
+    /// Decide this and commit it.
+    Command(Box<Ask>),
+    /// Say where the session stands.
+    Snapshot(oneshot::Sender<Result<Snapshot, EngineError>>),
+    /// Answer once all mail that lies there now has been taken.
+    Sync(oneshot::Sender<()>),
+}
+
+/// A command with its way back.
+pub(crate) struct Ask {
+    pub(crate) command: Command,
+    /// The id and digest that a viewer gave it, so that a repeat gets the same answer.
+    pub(crate) key: Option<(Uuid, [u8; 32])>,
+    pub(crate) reply: oneshot::Sender<Result<Answer, EngineError>>,
+}
+
+/// Most messages that wait for one actor. A caller beyond that is refused and told so; turns, which
+/// must not be refused, have a few in flight at most.
+const CAPACITY: usize = 16_384;
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Mailbox {
+    inner: Mutex<Inner>,
+    /// Rung when something comes in.
+    pub(crate) bell: Notify,
+    /// What streams now.
+    pub(crate) live: Live,
+}
+
+#[derive(Default)]
+struct Inner {
+    waiting: VecDeque<Message>,
+    /// There may be mail in the store.
+    mail: bool,
+    /// An actor runs.
+    running: bool,
+    turn: Option<TurnControl>,
+    steering: bool,
+    viewers: usize,
+    /// The window of what is published; exists only while a viewer is attached.
+    observation: Option<Arc<Observation>>,
+}
+
+/// How to end the turn that runs.
+struct TurnControl {
+    turn: TurnId,
+    end: watch::Sender<Option<EndReason>>,
+}
+
+/// What an actor finds when it looks.
+pub(crate) struct Taken {
+    pub(crate) messages: Vec<Message>,
+    pub(crate) mail: bool,
+}
+
+impl Mailbox {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a message in; true when an actor has to be started for it.
+    pub(crate) fn put(&self, message: Message) -> Result<bool, EngineError> {
+        let start = {
+            let mut inner = self.lock();
+            if inner.waiting.len() >= CAPACITY {
+                return Err(EngineError::new(
+                    attache_session::ErrorCode::LimitReached,
+                    "too many requests wait for this session; try again later",
+                ));
+            }
+            inner.waiting.push_back(message);
+            !std::mem::replace(&mut inner.running, true)
+        };
+        self.bell.notify_one();
+        Ok(start)
+    }
+
+    /// Says that there may be mail; true when an actor has to be started for it.
+    pub(crate) fn wake(&self) -> bool {
+        let start = {
+            let mut inner = self.lock();
+            inner.mail = true;
+            !std::mem::replace(&mut inner.running, true)
+        };
+        self.bell.notify_one();
+        start
+    }
+
+    /// Takes all that waits; none when there is nothing.
+    pub(crate) fn take(&self) -> Option<Taken> {
+        let mut inner = self.lock();
+        if inner.waiting.is_empty() && !inner.mail {
+            return None;
+        }
+        let mail = std::mem::take(&mut inner.mail);
+        Some(Taken {
+            messages: inner.waiting.drain(..).collect(),
+            mail,
+        })
+    }
+
+    /// Ends the actor's run unless something has come in meanwhile or a viewer or a turn needs it.
+    pub(crate) fn try_leave(&self) -> bool {
+        let mut inner = self.lock();
+        let idle =
+            inner.waiting.is_empty() && !inner.mail && inner.turn.is_none() && inner.viewers == 0;
+        if idle {
+            inner.running = false;
+        }
+        idle
+    }
+
+    /// Marks the actor as gone after it failed; what waits goes to the next one. True when
+    /// something waits.
+    pub(crate) fn abandon(&self) -> bool {
+        let mut inner = self.lock();
+        inner.turn = None;
+        inner.running = !inner.waiting.is_empty() || inner.mail;
+        inner.running
+    }
+
+    /// Whether nothing is known here that the registry must keep.
+    pub(crate) fn is_unused(&self) -> bool {
+        let inner = self.lock();
+        !inner.running && inner.waiting.is_empty() && !inner.mail && inner.viewers == 0
+    }
+
+    /// A turn begins; the token says when and how it is to end.
+    pub(crate) fn turn_begins(&self, turn: TurnId) -> watch::Receiver<Option<EndReason>> {
+        let (end, token) = watch::channel(None);
+        self.lock().turn = Some(TurnControl { turn, end });
+        token
+    }
+
+    /// The turn's task has ended.
+    pub(crate) fn turn_ends(&self, turn: TurnId) {
+        {
+            let mut inner = self.lock();
+            if inner
+                .turn
+                .as_ref()
+                .is_some_and(|control| control.turn == turn)
+            {
+                inner.turn = None;
+            }
+        }
+        self.bell.notify_one();
+    }
+
+    /// The turn whose task runs.
+    pub(crate) fn running_turn(&self) -> Option<TurnId> {
+        self.lock().turn.as_ref().map(|control| control.turn)
+    }
+
+    /// Makes the running turn end; false when none runs.
+    pub(crate) fn cancel(&self, turn: Option<TurnId>, reason: EndReason) -> bool {
+        let inner = self.lock();
+        match &inner.turn {
+            Some(control) if turn.is_none_or(|turn| turn == control.turn) => {
+                // The first reason counts.
+                control.end.send_if_modified(|end| {
+                    let first = end.is_none();
+                    if first {
+                        *end = Some(reason);
+                    }
+                    first
+                });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Remembers whether steering input waits for the running turn.
+    pub(crate) fn set_steering(&self, steering: bool) {
+        self.lock().steering = steering;
+    }
+
+    /// Whether steering input waits for the running turn.
+    pub(crate) fn is_steered(&self) -> bool {
+        self.lock().steering
+    }
+
+    /// A viewer came; from now on what is published is kept in this window.
+    pub(crate) fn viewer_came(&self) -> Arc<Observation> {
+        let mut inner = self.lock();
+        inner.viewers += 1;
+        Arc::clone(
+            inner
+                .observation
+                .get_or_insert_with(|| Arc::new(Observation::new())),
+        )
+    }
+
+    /// The window, while a viewer is attached.
+    pub(crate) fn observation(&self) -> Option<Arc<Observation>> {
+        self.lock().observation.clone()
+    }
+
+    /// A viewer left.
+    pub(crate) fn viewer_left(&self) {
+        {
+            let mut inner = self.lock();
+            inner.viewers = inner.viewers.saturating_sub(1);
+            if inner.viewers == 0 {
+                inner.observation = None;
+            }
+        }
+        self.bell.notify_one();
+    }
+
+    /// Whether a viewer is attached.
+    pub(crate) fn is_viewed(&self) -> bool {
+        self.lock().viewers > 0
+    }
+}
+
+/// A mailbox as it is shared.
+pub(crate) type SharedMailbox = Arc<Mailbox>;

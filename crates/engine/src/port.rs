@@ -1,0 +1,530 @@
+//! The port through which tools reach sessions: who may see what, and what each question does.
+//! The rules themselves are commands of `session`; what stands here looks things up and waits.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_agent::{
+    Caller, ChildCreated, CreateChild, EventPage, EventQuery, ListChildren, PortError, PortFuture,
+    RunningItem, SessionContext, SessionDetail, SessionInfo, Sessions, WaitEnd, WaitFor, Waited,
+    Watching,
+};
+use attache_session::{
+    Answer, Command, EndReason, Epoch, ErrorCode, ItemId, NewSession, Notice, Origin, QueueId,
+    SessionId, Settled, Status, WatchId,
+};
+use attache_store::{Kind, PageQuery};
+
+use crate::ask::Shared;
+use crate::context;
+use crate::error::EngineError;
+use crate::lineage::{self, visible};
+use crate::view::{SessionRow, event_view, kind_of_name};
+use crate::waits::{Quiet, WaitGuard, settled, until_settled};
+
+/// The sessions of one engine, as tools reach them.
+pub(crate) struct Port(pub(crate) Arc<Shared>);
+
+impl Port {
+    fn detail(&self, row: SessionRow) -> SessionDetail {
+        let shared = &self.0;
+        let mut running_items = Vec::new();
+        if let Some(mailbox) = shared.registry.in_use(row.session) {
+            mailbox.live.read(|live| {
+                if !live.text.is_empty() {
+                    running_items.push(RunningItem {
+                        role: "assistant",
+                        text: live.text.clone(),
+                    });
+                }
+                for (_, name) in &live.calls {
+                    running_items.push(RunningItem {
+                        role: "tool",
+                        text: name.to_string(),
+                    });
+                }
+            });
+        }
+        let mut waiting_for: Vec<SessionId> = shared.waiting.of(row.session);
+        waiting_for.extend(&row.view.summary.watching);
+        waiting_for.sort_unstable();
+        waiting_for.dedup();
+        waiting_for
+            .retain(|id| matches!(shared.row(*id), Ok(Some(row)) if row.status == Status::Running));
+        SessionDetail {
+            session: row.session,
+            status: row.status,
+            row: row.view,
+            running_items,
+            waiting_for,
+        }
+    }
+
+    async fn create_child(
+        &self,
+        caller: &Caller,
+        new: CreateChild,
+    ) -> Result<ChildCreated, EngineError> {
+        let shared = &self.0;
+        let created = lineage::child_of(shared, caller.session, &new)?;
+        let child = SessionId(shared.config.time.fresh());
+        let first = new.initial_message.map(|text| {
+            let item = ItemId(shared.config.time.fresh());
+            (item, Arc::from(text), Origin::Session(caller.session))
+        });
+        let epoch = Epoch(shared.config.time.fresh());
+        let child = Box::new(NewSession {
+            id: child,
+            epoch,
+            created,
+            first,
+        });
+        let command = Command::Spawn {
+            call: Some(Arc::clone(&caller.call)),
+            child,
+        };
+        match shared.ask(caller.session, command).await? {
+            Answer::Child { child } => {
+                let row = shared.known_row(child)?;
+                Ok(ChildCreated {
+                    session: child,
+                    status: row.status,
+                    created_at: row.view.summary.created_at,
+                })
+            }
+            _ => Err(EngineError::lost()),
+        }
+    }
+
+    fn list_children(
+        &self,
+        caller: &Caller,
+        query: &ListChildren,
+    ) -> Result<Vec<SessionInfo>, EngineError> {
+        let shared = &self.0;
+        let mut rows = if query.recursive {
+            lineage::descendants(shared, caller.session)?
+        } else {
+            lineage::children(shared, caller.session)?
+        };
+        rows.sort_by_key(|row| (row.view.summary.created_at, row.session));
+        let from = match query.after {
+            None => 0,
+            Some(after) => {
+                rows.iter()
+                    .position(|row| row.session == after)
+                    .ok_or_else(|| EngineError::unknown(after))?
+                    + 1
+            }
+        };
+        Ok(rows
+            .into_iter()
+            .skip(from)
+            .filter(|row| query.status.is_none_or(|status| status == row.status))
+            .take(query.limit)
+            .map(|row| SessionInfo {
+                session: row.session,
+                status: row.status,
+                row: row.view,
+            })
+            .collect())
+    }
+
+    async fn send_to(
+        &self,
+        caller: &Caller,
+        target: SessionId,
+        text: String,
+        immediate: bool,
+    ) -> Result<ItemId, EngineError> {
+        let shared = &self.0;
+        let row = visible(shared, caller.session, target)?;
+        if !row.view.summary.takes_input {
+            return Err(EngineError::new(
+                ErrorCode::NoUserInput,
+                format!("session {target} takes no input"),
+            ));
+        }
+        let item = ItemId(shared.config.time.fresh());
+        let command = if target == caller.session {
+            Command::Enqueue {
+                item: Some(item),
+                queue: if immediate {
+                    QueueId::Immediate
+                } else {
+                    QueueId::Default
+                },
+                text: text.into(),
+                origin: Origin::Session(target),
+            }
+        } else {
+            let epoch = match row.view.summary.epoch {
+                Some(epoch) if row.view.is_live() => epoch,
+                // The rules know whether it was given up or only stopped: an epoch that nobody has
+                // is refused by either.
+                _ => Epoch(uuid::Uuid::nil()),
+            };
+            Command::Send {
+                to: target,
+                epoch,
+                item,
+                text: text.into(),
+                immediate,
+            }
+        };
+        match shared.ask(caller.session, command).await {
+            Ok(_) => Ok(item),
+            Err(error) if error.code == ErrorCode::SessionStopped => Err(EngineError::new(
+                ErrorCode::SessionStopped,
+                format!("session {target} is stopped"),
+            )),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn stop_tree(
+        &self,
+        caller: &Caller,
+        target: SessionId,
+        dispose: bool,
+    ) -> Result<bool, EngineError> {
+        let shared = &self.0;
+        let row = visible(shared, caller.session, target)?;
+        if dispose && target == caller.session {
+            return Err(EngineError::new(
+                ErrorCode::InvalidArguments,
+                "a session holds its children, not itself: dispose needs a child's id",
+            ));
+        }
+        let was_running = row.status == Status::Running;
+        // The child first: what it would start next it can no longer start.
+        let own = shared.cancel(target, EndReason::Cancelled).await;
+        for descendant in lineage::descendants(shared, target)? {
+            if descendant.session != caller.session {
+                shared
+                    .cancel(descendant.session, EndReason::Cancelled)
+                    .await?;
+            }
+        }
+        own?;
+        if dispose {
+            shared
+                .ask(caller.session, Command::Release { child: target })
+                .await?;
+            shared.sync(target).await?;
+        }
+        Ok(was_running)
+    }
+
+    fn events(
+        &self,
+        caller: &Caller,
+        target: SessionId,
+        query: EventQuery,
+    ) -> Result<EventPage, EngineError> {
+        visible(&self.0, caller.session, target)?;
+        let mut kinds = Vec::new();
+        for name in &query.event_types {
+            kinds.push(kind_of_name(name).ok_or_else(|| {
+                EngineError::new(
+                    ErrorCode::InvalidArguments,
+                    format!("there is no event type {name:?}"),
+                )
+            })?);
+        }
+        let page = PageQuery {
+            after: query.after,
+            up_to: None,
+            kinds,
+            search: query.search,
+            limit: query.limit,
+            newest: false,
+        };
+        self.page(target, &page)
+    }
+
+    fn page(&self, target: SessionId, query: &PageQuery) -> Result<EventPage, EngineError> {
+        let page = self.0.config.store.page(target, query)?;
+        let next_cursor = if page.more {
+            page.items.last().map(|item| item.event.at)
+        } else {
+            None
+        };
+        Ok(EventPage {
+            events: page
+                .items
+                .iter()
+                .filter_map(|item| event_view(&item.event))
+                .collect(),
+            total_matching: page.total_matching,
+            next_cursor,
+        })
+    }
+
+    async fn wait_for(
+        &self,
+        caller: &Caller,
+        target: SessionId,
+        wait_for: WaitFor,
+        timeout: Duration,
+        events: usize,
+    ) -> Result<Waited, EngineError> {
+        let shared = &self.0;
+        if target == caller.session {
+            return Err(EngineError::new(
+                ErrorCode::SelfWait,
+                "a session cannot wait for itself",
+            ));
+        }
+        if shared.config.store.descends(caller.session, target)? {
+            return Err(EngineError::new(
+                ErrorCode::WaitCycle,
+                format!("session {target} is an ancestor and may itself wait"),
+            ));
+        }
+        let row = visible(shared, caller.session, target)?;
+        let from = row.last_at;
+        let guard = WaitGuard::new(shared, caller.session, target);
+        let ended_by = tokio::select! {
+            biased;
+            ended = self.until(target, from, wait_for) => ended?,
+            () = self.steered(caller.session) => WaitEnd::Steered,
+            () = tokio::time::sleep(timeout) => WaitEnd::Timeout,
+        };
+        drop(guard);
+        let row = shared.known_row(target)?;
+        let ended_by = match ended_by {
+            WaitEnd::Settled if row.status == Status::Stopped => WaitEnd::Stopped,
+            other => other,
+        };
+        let query = PageQuery {
+            after: Some(from),
+            up_to: None,
+            kinds: Vec::new(),
+            search: None,
+            limit: events,
+            newest: false,
+        };
+        let new_events = self.page(target, &query)?;
+        Ok(Waited {
+            ended_by,
+            detail: self.detail(row),
+            new_events,
+        })
+    }
+
+    /// Ends when the target has settled, or, for a wait for output, has said something new.
+    async fn until(
+        &self,
+        target: SessionId,
+        from: attache_session::Timestamp,
+        wait_for: WaitFor,
+    ) -> Result<WaitEnd, EngineError> {
+        let shared = &self.0;
+        if wait_for == WaitFor::Settled {
+            until_settled(shared, target, Quiet::Itself).await?;
+            return Ok(WaitEnd::Settled);
+        }
+        let mut changes = shared.registry.changes(target);
+        let query = PageQuery {
+            after: Some(from),
+            up_to: None,
+            kinds: vec![
+                Kind::Assistant,
+                Kind::ToolCall,
+                Kind::ToolResult,
+                Kind::Diagnostic,
+            ],
+            search: None,
+            limit: 1,
+            newest: false,
+        };
+        loop {
+            changes.mark_unchanged();
+            if !shared.config.store.page(target, &query)?.items.is_empty() {
+                return Ok(WaitEnd::Output);
+            }
+            if settled(shared, target)? == Settled::Yes {
+                return Ok(WaitEnd::Settled);
+            }
+            // The other end lives in the registry while somebody waits: it is not gone.
+            let _rung = changes.changed().await;
+        }
+    }
+
+    /// Ends when steering input waits for the session.
+    async fn steered(&self, session: SessionId) {
+        let Some(mailbox) = self.0.registry.in_use(session) else {
+            return std::future::pending().await;
+        };
+        let mut changes = self.0.registry.changes(session);
+        loop {
+            changes.mark_unchanged();
+            if mailbox.is_steered() {
+                return;
+            }
+            let _rung = changes.changed().await;
+        }
+    }
+
+    async fn register(
+        &self,
+        caller: &Caller,
+        target: SessionId,
+        message: Option<String>,
+    ) -> Result<Watching, EngineError> {
+        let shared = &self.0;
+        let row = visible(shared, caller.session, target)?;
+        let watch = WatchId(shared.config.time.fresh());
+        let message: Option<Arc<str>> = message.map(Arc::from);
+        let done = target != caller.session && settled(shared, target)? == Settled::Yes;
+        let settled = done.then(|| Notice {
+            watch,
+            message: message.clone(),
+            outcome: row.view.outcome(),
+            end_reason: row.view.end_reason(),
+            stopped: row.status == Status::Stopped,
+        });
+        let command = Command::Watch {
+            watch,
+            target,
+            message,
+            settled,
+        };
+        let answer = shared.ask(caller.session, command).await?;
+        Ok(Watching {
+            fired_immediately: answer == Answer::FiredAtOnce,
+        })
+    }
+
+    async fn hold(
+        &self,
+        caller: &Caller,
+        target: SessionId,
+    ) -> Result<(bool, SessionDetail), EngineError> {
+        let shared = &self.0;
+        let unknown = || EngineError::unknown(target);
+        if target == caller.session {
+            return Err(EngineError::new(
+                ErrorCode::InvalidArguments,
+                "acquire needs the id of another session",
+            ));
+        }
+        let row = shared.known_row(target)?;
+        let store = &shared.config.store;
+        if !store.descends(target, caller.session)? {
+            // What an ancestor of the caller created, but neither the ancestor itself.
+            let own = shared.known_row(caller.session)?;
+            let reachable = row.root == own.root
+                && row.spawner.is_some()
+                && !store.descends(caller.session, target)?
+                && row
+                    .view
+                    .summary
+                    .parents
+                    .iter()
+                    .try_fold(false, |found, parent| {
+                        Ok::<_, EngineError>(found || store.descends(caller.session, *parent)?)
+                    })?;
+            if !reachable {
+                return Err(unknown());
+            }
+        }
+        let answer = shared
+            .ask(caller.session, Command::Acquire { child: target })
+            .await?;
+        shared.sync(target).await?;
+        let row = shared.known_row(target)?;
+        Ok((answer == Answer::Unchanged, self.detail(row)))
+    }
+}
+
+fn port<'a, T: 'a>(
+    answer: impl Future<Output = Result<T, EngineError>> + Send + 'a,
+) -> PortFuture<'a, T> {
+    Box::pin(async move { answer.await.map_err(PortError::from) })
+}
+
+impl Sessions for Port {
+    fn create<'a>(&'a self, caller: &'a Caller, new: CreateChild) -> PortFuture<'a, ChildCreated> {
+        port(self.create_child(caller, new))
+    }
+
+    fn list<'a>(
+        &'a self,
+        caller: &'a Caller,
+        query: ListChildren,
+    ) -> PortFuture<'a, Vec<SessionInfo>> {
+        port(async move { self.list_children(caller, &query) })
+    }
+
+    fn get<'a>(&'a self, caller: &'a Caller, session: SessionId) -> PortFuture<'a, SessionDetail> {
+        port(async move { Ok(self.detail(visible(&self.0, caller.session, session)?)) })
+    }
+
+    fn send<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+        text: String,
+        immediate: bool,
+    ) -> PortFuture<'a, ItemId> {
+        port(self.send_to(caller, session, text, immediate))
+    }
+
+    fn stop<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+        dispose: bool,
+    ) -> PortFuture<'a, bool> {
+        port(self.stop_tree(caller, session, dispose))
+    }
+
+    fn read_events<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+        query: EventQuery,
+    ) -> PortFuture<'a, EventPage> {
+        port(async move { self.events(caller, session, query) })
+    }
+
+    fn wait<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+        wait_for: WaitFor,
+        timeout: Duration,
+        events: usize,
+    ) -> PortFuture<'a, Waited> {
+        port(self.wait_for(caller, session, wait_for, timeout, events))
+    }
+
+    fn on_complete<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+        message: Option<String>,
+    ) -> PortFuture<'a, Watching> {
+        port(self.register(caller, session, message))
+    }
+
+    fn acquire<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+    ) -> PortFuture<'a, (bool, SessionDetail)> {
+        port(self.hold(caller, session))
+    }
+
+    fn context<'a>(&'a self, caller: &'a Caller) -> PortFuture<'a, SessionContext> {
+        port(async move { context::of(&self.0, caller.session, None) })
+    }
+
+    fn working_directory(&self, caller: &Caller) -> Option<PathBuf> {
+        let created = lineage::created(&self.0, caller.session).ok()?;
+        Some(PathBuf::from(&*created.working_directory))
+    }
+}

@@ -1,0 +1,55 @@
+//! What an earlier life of the host left open: which sessions have it, and the text that they had
+//! streamed. It is written down when a session is loaded, and for all others soon after a start;
+//! until then it already reads so, because status is computed.
+
+use std::sync::Arc;
+
+use attache_session::{SessionId, State, StepText};
+use attache_store::RowFilter;
+
+use crate::ask::Shared;
+use crate::turn_task::partial_step;
+
+/// The text of the open turn that was checkpointed before the crash.
+pub(crate) fn partial(shared: &Shared, session: SessionId, state: &State) -> Option<StepText> {
+    let turn = state.turn.as_ref()?.id;
+    let partial = shared.config.store.partial(session).ok()??;
+    partial_step(partial, turn)
+}
+
+/// Rows that are looked at between two pauses.
+const ROWS_AT_ONCE: usize = 500;
+
+/// Sessions that are loaded at the same time while an earlier life is written down.
+const LOADS_AT_ONCE: usize = 16;
+
+/// Writes down for every session with an open turn that an earlier life of the host cut it, so that
+/// its watchers are told. Sessions that only had an epoch are left until they are used.
+pub(crate) async fn recover_all(shared: Arc<Shared>) {
+    let mut after = None;
+    loop {
+        let Ok(rows) = shared
+            .config
+            .store
+            .rows(RowFilter::All, after, ROWS_AT_ONCE)
+        else {
+            return;
+        };
+        let Some(last) = rows.last() else { return };
+        after = Some(last.session);
+        let open: Vec<SessionId> = rows
+            .iter()
+            .filter(|row| row.summary.turn.is_some())
+            .filter(|row| shared.registry.epoch(row.session) != row.summary.epoch)
+            .map(|row| row.session)
+            .collect();
+        for group in open.chunks(LOADS_AT_ONCE) {
+            let loads: Vec<_> = group.iter().map(|id| shared.sync(*id)).collect();
+            for load in loads {
+                // A session that cannot be loaded says so to whoever opens it.
+                let _loaded = load.await;
+            }
+        }
+        tokio::task::yield_now().await;
+    }
+}

@@ -1,0 +1,447 @@
+//! Drives one turn: carries out what the pure machine asks for, and tells it what came of it.
+//!
+//! The task owns the model's stream and the tool calls; when it ends, both end with it. What must
+//! be durable goes through the session's actor, in order.
+
+use std::collections::{HashMap, VecDeque};
+use std::panic::AssertUnwindSafe;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use attache_agent::{
+    CallContext, Caller, Cancel, History, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
+    TurnConfig, system_prompt,
+};
+use attache_model::{Delta, Deltas, Model, ModelStream, StreamStep};
+use attache_session::{
+    Answer, CallId, Command, Created, EndReason, ErrorCode, Event, Position, SessionId, StepText,
+    Timestamp, TurnId,
+};
+use attache_store::Partial;
+use futures_util::FutureExt;
+use tokio::sync::{oneshot, watch};
+use tokio::task::{Id, JoinSet};
+
+use crate::ask::Shared;
+use crate::compiled::Compiled;
+use crate::error::EngineError;
+use crate::mailbox::SharedMailbox;
+use crate::port::Port;
+
+/// Text that has streamed for longer than this is checkpointed with the next group.
+const CHECKPOINT_MICROS: i64 = 1_000_000;
+
+/// Events that are read at once for the history.
+const HISTORY_AT_ONCE: usize = 2_048;
+
+/// Starts the task of a turn that is on record.
+pub(crate) fn start(
+    shared: Arc<Shared>,
+    session: SessionId,
+    mailbox: SharedMailbox,
+    turn: TurnId,
+    token: watch::Receiver<Option<EndReason>>,
+) {
+    tokio::spawn(async move {
+        let run = run(&shared, session, &mailbox, turn, token);
+        // After a panic the turn is open and nobody runs it; the actor then ends it.
+        let _ended = AssertUnwindSafe(run).catch_unwind().await;
+        mailbox.live.clear();
+        mailbox.turn_ends(turn);
+        drop(mailbox);
+        shared.registry.tidy(session);
+    });
+}
+
+async fn run(
+    shared: &Arc<Shared>,
+    session: SessionId,
+    mailbox: &SharedMailbox,
+    turn: TurnId,
+    token: watch::Receiver<Option<EndReason>>,
+) {
+    match prepare(shared, session, turn) {
+        Ok(prepared) => {
+            let mut driver = Driver::new(shared, session, mailbox, turn, prepared);
+            driver.drive(token).await;
+        }
+        Err((reason, text)) => {
+            let end = Command::EndTurn {
+                turn,
+                reason,
+                step: None,
+                error: Some(text.as_str().into()),
+            };
+            // Refused only when the turn is over already, or the store fails: the actor sees to it.
+            let _ended = shared.ask(session, end).await;
+        }
+    }
+}
+
+struct Prepared {
+    machine: Turn,
+    model: Arc<dyn Model>,
+    model_name: Arc<str>,
+    compiled: Arc<Compiled>,
+    working_directory: PathBuf,
+}
+
+fn prepare(
+    shared: &Arc<Shared>,
+    session: SessionId,
+    turn: TurnId,
+) -> Result<Prepared, (EndReason, String)> {
+    let storage = |error: EngineError| (EndReason::StorageError, error.message);
+    let (history, created) = read_history(shared, session).map_err(storage)?;
+    let compiled = shared
+        .interned
+        .get(&created.definition, &shared.config.toolsets)
+        .map_err(|error| (EndReason::ProviderError, error.message))?;
+    let model = shared
+        .config
+        .models
+        .resolve(&created.model, &shared.environment(created.root))
+        .map_err(|text| (EndReason::ProviderError, text))?;
+    let definition = &compiled.definition;
+    let system = system_prompt(
+        &definition.instructions,
+        &created.working_directory,
+        !created.parents.is_empty(),
+    );
+    let config = TurnConfig {
+        turn,
+        model_id: model.id().into(),
+        model: Arc::clone(&created.model),
+        system: system.into(),
+        tools: compiled.belt.clone(),
+        options: Arc::clone(&compiled.options),
+        iteration_limit: definition
+            .limits
+            .iteration_limit
+            .unwrap_or(shared.config.iteration_limit)
+            .max(1),
+    };
+    Ok(Prepared {
+        machine: Turn::new(config, history),
+        model,
+        model_name: Arc::clone(&created.model),
+        compiled,
+        working_directory: PathBuf::from(&*created.working_directory),
+    })
+}
+
+fn read_history(
+    shared: &Shared,
+    session: SessionId,
+) -> Result<(History, Arc<Created>), EngineError> {
+    let mut history = History::new();
+    let mut created = None;
+    let mut after = Position(0);
+    loop {
+        let events = shared
+            .config
+            .store
+            .events(session, after, HISTORY_AT_ONCE)?;
+        for item in &events {
+            after = item.position;
+            history.push(&item.event.event);
+            if let Event::Created(facts) = &item.event.event {
+                created = Some(Arc::clone(facts));
+            }
+        }
+        if events.len() < HISTORY_AT_ONCE {
+            break;
+        }
+    }
+    created
+        .map(|created| (history, created))
+        .ok_or_else(|| EngineError::unknown(session))
+}
+
+/// What is on its way to the record.
+enum Record {
+    Step,
+    Results,
+    End,
+}
+
+type Reply = oneshot::Receiver<Result<Answer, EngineError>>;
+
+struct Driver<'a> {
+    shared: &'a Arc<Shared>,
+    session: SessionId,
+    mailbox: &'a SharedMailbox,
+    turn: TurnId,
+    prepared: Prepared,
+    stream: Option<Box<dyn ModelStream>>,
+    deltas: Deltas,
+    tools: JoinSet<ToolOutcome>,
+    calls: HashMap<Id, CallId>,
+    records: VecDeque<(Record, Reply)>,
+    set_cancel: watch::Sender<bool>,
+    cancel: Cancel,
+    checkpointed_at: Timestamp,
+}
+
+enum Next {
+    Cancelled(EndReason),
+    Recorded(Record, Result<Answer, EngineError>),
+    Tool(CallId, ToolOutcome),
+    Stream(StreamStep),
+}
+
+impl<'a> Driver<'a> {
+    fn new(
+        shared: &'a Arc<Shared>,
+        session: SessionId,
+        mailbox: &'a SharedMailbox,
+        turn: TurnId,
+        prepared: Prepared,
+    ) -> Self {
+        let (set_cancel, cancel) = Cancel::new();
+        Self {
+            shared,
+            session,
+            mailbox,
+            turn,
+            prepared,
+            stream: None,
+            deltas: Deltas::new(),
+            tools: JoinSet::new(),
+            calls: HashMap::new(),
+            records: VecDeque::new(),
+            set_cancel,
+            cancel,
+            checkpointed_at: shared.now(),
+        }
+    }
+
+    async fn drive(&mut self, mut token: watch::Receiver<Option<EndReason>>) {
+        if self.carry_out(Input::Begin).is_err() {
+            return;
+        }
+        let mut ending = false;
+        loop {
+            let next = self.next(&mut token, ending).await;
+            let input = match next {
+                Next::Cancelled(reason) => {
+                    ending = true;
+                    Input::Cancel(reason)
+                }
+                Next::Recorded(Record::End, _) => return,
+                Next::Recorded(Record::Step, Ok(_)) => Input::StepRecorded,
+                Next::Recorded(Record::Results, Ok(Answer::Steered { items })) => {
+                    Input::ResultsRecorded { steered: items }
+                }
+                // The turn is over in the record, or the store fails: nothing more can be said
+                // here, and the actor ends what is open.
+                Next::Recorded(_, _) => return,
+                Next::Tool(call, outcome) => {
+                    self.mailbox.live.call_ends(&call);
+                    Input::ToolEnded { call, outcome }
+                }
+                Next::Stream(step) => {
+                    if self.take_deltas().is_err() {
+                        return;
+                    }
+                    match step {
+                        StreamStep::Bytes => continue,
+                        StreamStep::End => Input::ModelEnded,
+                        StreamStep::Failed(error) => Input::ModelFailed(error),
+                    }
+                }
+            };
+            if self.carry_out(input).is_err() {
+                return;
+            }
+        }
+    }
+
+    async fn next(&mut self, token: &mut watch::Receiver<Option<EndReason>>, ending: bool) -> Next {
+        loop {
+            tokio::select! {
+                biased;
+                reason = cancelled(token), if !ending => return Next::Cancelled(reason),
+                answer = front(&mut self.records) => {
+                    if let Some((record, _)) = self.records.pop_front() {
+                        return Next::Recorded(record, answer);
+                    }
+                }
+                Some(ended) = self.tools.join_next_with_id() => {
+                    let (id, outcome) = match ended {
+                        Ok((id, outcome)) => (id, outcome),
+                        Err(fault) => (fault.id(), ToolError::new(
+                            ErrorCode::Internal,
+                            "the tool failed on a fault of its own",
+                        ).into()),
+                    };
+                    if let Some(call) = self.calls.remove(&id) {
+                        return Next::Tool(call, outcome);
+                    }
+                }
+                step = read(self.stream.as_mut(), &mut self.deltas) => return Next::Stream(step),
+            }
+        }
+    }
+
+    fn take_deltas(&mut self) -> Result<(), EngineError> {
+        if self.deltas.is_empty() {
+            return Ok(());
+        }
+        let mut deltas = std::mem::take(&mut self.deltas);
+        let mut outputs = Vec::new();
+        let mut said = false;
+        for delta in deltas.drain() {
+            match &delta {
+                Delta::Text(text) => {
+                    self.mailbox.live.text(text);
+                    said = true;
+                }
+                Delta::Reasoning(text) => self.mailbox.live.reasoning(text),
+                _ => {}
+            }
+            outputs.append(&mut self.prepared.machine.handle(Input::Delta(delta)));
+        }
+        self.deltas = deltas;
+        if said {
+            if let Some(observation) = self.mailbox.observation() {
+                observation.ring();
+            }
+            self.checkpoint();
+        }
+        outputs
+            .into_iter()
+            .try_for_each(|output| self.carry(output))
+    }
+
+    /// Streamed text survives a crash once it is older than a second.
+    fn checkpoint(&mut self) {
+        let now = self.shared.now();
+        if now.0 - self.checkpointed_at.0 < CHECKPOINT_MICROS {
+            return;
+        }
+        self.checkpointed_at = now;
+        let model = &self.prepared.model_name;
+        if let Some(step) = crate::actor::streamed(self.mailbox, model) {
+            self.shared.config.store.checkpoint(
+                self.session,
+                Partial {
+                    turn: self.turn,
+                    step,
+                },
+            );
+        }
+    }
+
+    fn carry_out(&mut self, input: Input) -> Result<(), EngineError> {
+        let outputs = self.prepared.machine.handle(input);
+        outputs
+            .into_iter()
+            .try_for_each(|output| self.carry(output))
+    }
+
+    fn carry(&mut self, output: Output) -> Result<(), EngineError> {
+        let turn = self.turn;
+        match output {
+            Output::Ask(request) => {
+                self.mailbox.live.step_begins(turn);
+                self.checkpointed_at = self.shared.now();
+                self.stream = Some(self.prepared.model.start(*request));
+                Ok(())
+            }
+            Output::RecordStep { step, calls } => {
+                self.stream = None;
+                self.record(Record::Step, Command::RecordStep { turn, step, calls })
+            }
+            Output::RecordResults(results) => {
+                self.record(Record::Results, Command::RecordResults { turn, results })
+            }
+            Output::Start(start) => {
+                self.start_tool(start);
+                Ok(())
+            }
+            Output::End {
+                reason,
+                step,
+                error,
+            } => {
+                self.stream = None;
+                // Nobody may be listening any more.
+                let _heard = self.set_cancel.send(true);
+                self.tools.abort_all();
+                self.calls.clear();
+                self.record(
+                    Record::End,
+                    Command::EndTurn {
+                        turn,
+                        reason,
+                        step,
+                        error,
+                    },
+                )
+            }
+        }
+    }
+
+    fn record(&mut self, record: Record, command: Command) -> Result<(), EngineError> {
+        let reply = self.shared.post(self.session, command, None)?;
+        self.records.push_back((record, reply));
+        Ok(())
+    }
+
+    fn start_tool(&mut self, start: ToolStart) {
+        let ToolStart {
+            call,
+            name,
+            arguments,
+        } = start;
+        let Some(tool) = self.prepared.compiled.belt.get(&name).cloned() else {
+            return;
+        };
+        self.mailbox.live.call_begins(&call, &name);
+        let context = CallContext {
+            caller: Caller {
+                session: self.session,
+                turn: self.turn,
+                call: CallId::clone(&call),
+            },
+            working_directory: self.prepared.working_directory.clone(),
+            sessions: Arc::new(Port(Arc::clone(self.shared))),
+            cancel: self.cancel.clone(),
+        };
+        let task = self
+            .tools
+            .spawn(async move { tool.call(context, arguments).await });
+        self.calls.insert(task.id(), call);
+    }
+}
+
+async fn cancelled(token: &mut watch::Receiver<Option<EndReason>>) -> EndReason {
+    match token.wait_for(Option::is_some).await {
+        Ok(reason) => reason.unwrap_or(EndReason::Cancelled),
+        // The control is gone with an actor that failed.
+        Err(_gone) => EndReason::Cancelled,
+    }
+}
+
+async fn front(records: &mut VecDeque<(Record, Reply)>) -> Result<Answer, EngineError> {
+    match records.front_mut() {
+        Some((_, reply)) => reply.await.unwrap_or_else(|_gone| Err(EngineError::lost())),
+        None => std::future::pending().await,
+    }
+}
+
+async fn read(stream: Option<&mut Box<dyn ModelStream>>, deltas: &mut Deltas) -> StreamStep {
+    match stream {
+        Some(stream) => stream.next(deltas).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// A step of the text that a crash left in the store.
+pub(crate) fn partial_step(partial: Partial, turn: TurnId) -> Option<StepText> {
+    (partial.turn == turn).then(|| StepText {
+        incomplete: true,
+        ..partial.step
+    })
+}
