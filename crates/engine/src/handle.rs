@@ -19,6 +19,7 @@ use crate::config::{Config, Environment};
 use crate::error::EngineError;
 use crate::lineage::{self, ROWS_AT_ONCE};
 use crate::observe::{Observed, Observer, TreeFeed};
+use crate::port::Port;
 use crate::view::{SessionRow, event_view};
 use crate::waits::{Quiet, until_settled};
 use crate::{context, recovery};
@@ -406,6 +407,12 @@ impl EngineHandle {
     pub async fn settled(&self, session: SessionId, reach: Quiet) -> Result<(), EngineError> {
         self.0.known_row(session)?;
         until_settled(&self.0, session, reach).await
+    }
+
+    /// The sessions as tools reach them.
+    #[must_use]
+    pub fn sessions(&self) -> Arc<dyn attache_agent::Sessions> {
+        Arc::new(Port(Arc::clone(&self.0)))
     }
 
     /// The definitions that can be named.

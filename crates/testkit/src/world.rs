@@ -1,0 +1,223 @@
+//! A whole engine in memory, with a puppet for a model.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use attache_agent::{CallContext, Caller, Cancel, Definition, ToolOutcome, Toolsets};
+use attache_engine::{
+    Catalog, CatalogEntry, Config, Engine, EngineHandle, Environment, Identity, NewRoot, Quiet,
+    SessionRow,
+};
+use attache_session::{Event, Position, SessionId, Stamped, TurnId};
+use attache_store::Store;
+use attache_store::memory::MemoryStore;
+use serde_json::Value;
+
+use crate::clock::TestTime;
+use crate::puppet::Puppet;
+
+/// Definitions that a test names.
+#[derive(Default)]
+struct Named(Vec<Definition>);
+
+impl Catalog for Named {
+    fn list(&self, _working_directory: &Path) -> Vec<CatalogEntry> {
+        self.0
+            .iter()
+            .map(|definition| CatalogEntry {
+                name: definition.name.clone(),
+                source: "test".to_owned(),
+                definition: Ok(definition.clone()),
+            })
+            .collect()
+    }
+}
+
+/// See the module.
+pub struct World {
+    /// The engine.
+    pub engine: EngineHandle,
+    /// Its model.
+    pub puppet: Puppet,
+    /// Its clock.
+    pub time: Arc<TestTime>,
+    store: Arc<dyn Store>,
+    toolsets: Toolsets,
+    definitions: Vec<Definition>,
+}
+
+impl World {
+    /// An engine over an empty store in memory.
+    pub async fn new() -> Self {
+        Self::over(Arc::new(MemoryStore::new())).await
+    }
+
+    /// An engine over a store, as after a restart of the host.
+    pub async fn over(store: Arc<dyn Store>) -> Self {
+        Self::with(
+            store,
+            Puppet::default(),
+            attache_tools::built_in(),
+            Vec::new(),
+        )
+        .await
+    }
+
+    /// An engine with all its parts given.
+    pub async fn with(
+        store: Arc<dyn Store>,
+        puppet: Puppet,
+        toolsets: Toolsets,
+        definitions: Vec<Definition>,
+    ) -> Self {
+        let time = Arc::new(TestTime::default());
+        let config = Config {
+            store: Arc::clone(&store),
+            toolsets: toolsets.clone(),
+            models: Arc::new(puppet.clone()),
+            catalog: Arc::new(Named(definitions.clone())),
+            time: Arc::clone(&time) as Arc<dyn attache_engine::Time>,
+            identity: Identity {
+                user: "ada".to_owned(),
+                computer: "engine".to_owned(),
+            },
+            iteration_limit: 50,
+        };
+        let engine = Engine::start(config)
+            .await
+            .expect("an engine starts over a sound store");
+        Self {
+            engine,
+            puppet,
+            time,
+            store,
+            toolsets,
+            definitions,
+        }
+    }
+
+    /// The same store in the hands of another life of the host. Nothing of this one may run on.
+    pub async fn restarted(self) -> Self {
+        let Self {
+            engine,
+            puppet,
+            store,
+            toolsets,
+            definitions,
+            ..
+        } = self;
+        drop(engine);
+        Self::with(store, puppet, toolsets, definitions).await
+    }
+
+    /// A root session, at work on `first` if there is one.
+    pub async fn root(&self, first: Option<&str>) -> SessionId {
+        self.root_of(Definition::built_in(), first).await
+    }
+
+    /// A root session of a definition.
+    pub async fn root_of(&self, mut definition: Definition, first: Option<&str>) -> SessionId {
+        definition
+            .tools
+            .retain(|tool| self.toolsets.belt(std::slice::from_ref(tool)).is_ok());
+        let new = NewRoot {
+            id: None,
+            definition,
+            model: "puppet/puppet".to_owned(),
+            working_directory: std::env::temp_dir(),
+            name: None,
+            first: first.map(str::to_owned),
+            environment: Environment::default(),
+            continue_in_background: false,
+        };
+        self.engine
+            .create_root(new)
+            .await
+            .expect("a root is created")
+    }
+
+    /// Calls a tool as a session would.
+    pub async fn call(&self, caller: SessionId, tool: &str, arguments: Value) -> ToolOutcome {
+        let belt = self
+            .toolsets
+            .belt(&[tool.to_owned()])
+            .expect("the tool exists");
+        let tool = belt.get(tool).expect("the belt has the tool");
+        // The setter lives until the call has ended.
+        let (_set, cancel) = Cancel::new();
+        let context = CallContext {
+            caller: Caller {
+                session: caller,
+                turn: TurnId(1),
+                call: format!("call-{}", self.next()).into(),
+            },
+            working_directory: PathBuf::from("/"),
+            sessions: self.engine.sessions(),
+            cancel,
+        };
+        tool.call(context, arguments).await
+    }
+
+    /// The same, as the object that the model would read.
+    pub async fn ask(&self, caller: SessionId, tool: &str, arguments: Value) -> Value {
+        json_of(&self.call(caller, tool, arguments).await)
+    }
+
+    /// A child of a session; the id that the tool gave.
+    pub async fn child(&self, parent: SessionId, first: Option<&str>) -> SessionId {
+        let arguments = match first {
+            Some(first) => serde_json::json!({ "initial_message": first }),
+            None => serde_json::json!({}),
+        };
+        let made = self.ask(parent, "agent_session_create", arguments).await;
+        made["session_id"]
+            .as_str()
+            .expect("a session id")
+            .parse()
+            .expect("an id in its usual form")
+    }
+
+    /// Waits until a session and all below it have settled.
+    pub async fn quiet(&self, session: SessionId) {
+        self.engine
+            .settled(session, Quiet::Tree)
+            .await
+            .expect("the session exists");
+    }
+
+    /// A session's row.
+    #[must_use]
+    pub fn row(&self, session: SessionId) -> SessionRow {
+        self.engine.row(session).expect("the session exists")
+    }
+
+    /// All events of a session.
+    #[must_use]
+    pub fn events(&self, session: SessionId) -> Vec<Stamped> {
+        let items = self
+            .engine
+            .log(session, Position(0), 100_000)
+            .expect("the log can be read");
+        items.into_iter().map(|item| item.event).collect()
+    }
+
+    /// The texts that turns of a session took as input, in order.
+    #[must_use]
+    pub fn consumed(&self, session: SessionId) -> Vec<String> {
+        let texts = |stamped: Stamped| match stamped.event {
+            Event::Consumed { item, .. } => Some(item.text.to_string()),
+            _ => None,
+        };
+        self.events(session).into_iter().filter_map(texts).collect()
+    }
+
+    fn next(&self) -> String {
+        attache_engine::Time::fresh(&*self.time).to_string()
+    }
+}
+
+/// What a model would read, as JSON.
+#[must_use]
+pub fn json_of(outcome: &ToolOutcome) -> Value {
+    serde_json::from_str(&outcome.content).expect("a tool answers with JSON")
+}

@@ -1,0 +1,106 @@
+//! `agent_session_create`: a child session, with its first input if there is one.
+
+use attache_agent::{CallContext, CreateChild, ToolError, ToolOutcome};
+use serde_json::{Value, json};
+
+use super::{Answer, tool};
+use crate::arguments::Arguments;
+use crate::show;
+
+tool!(
+    /// The tool.
+    Create,
+    true,
+    show::spec(
+        "agent_session_create",
+        "Create a sub-agent session and, with initial_message, start it on that task. Use it for \
+         work that can be done apart from yours, or in parallel: each child works by itself and \
+         its last message is its result. Without definition the child is like you.",
+        &json!({
+            "definition": {
+                "description": "Name of a known agent definition, or an inline definition object. \
+                    Omit it for a child with your own definition.",
+                "anyOf": [{ "type": "string" }, { "type": "object" }]
+            },
+            "initial_message": {
+                "type": "string",
+                "description": "The task, complete in itself: the child does not see your history."
+            },
+            "name": { "type": "string", "description": "A short name for people." },
+            "working_directory": {
+                "type": "string",
+                "description": "A folder inside yours in which the child works; yours by default."
+            },
+            "parameters": {
+                "type": "object",
+                "description": "Values of the definition's parameters.",
+                "additionalProperties": { "type": "string" }
+            }
+        }),
+        &[]
+    ),
+    call
+);
+
+async fn call(context: CallContext, arguments: Value) -> Answer {
+    let mut arguments = Arguments::new(arguments)?;
+    let definition = match arguments.take("definition") {
+        None => None,
+        Some(given @ (Value::String(_) | Value::Object(_))) => Some(given),
+        Some(other) => {
+            return Err(ToolError::invalid(format!(
+                "`definition` must be a name or an object, not {}",
+                kind(&other)
+            )));
+        }
+    };
+    let mut parameters = Vec::new();
+    match arguments.take("parameters") {
+        None => {}
+        Some(Value::Object(given)) => {
+            for (name, value) in given {
+                match value {
+                    Value::String(value) => parameters.push((name, value)),
+                    other => {
+                        return Err(ToolError::invalid(format!(
+                            "`parameters.{name}` must be a string, not {}",
+                            kind(&other)
+                        )));
+                    }
+                }
+            }
+        }
+        Some(other) => {
+            return Err(ToolError::invalid(format!(
+                "`parameters` must be an object, not {}",
+                kind(&other)
+            )));
+        }
+    }
+    let new = CreateChild {
+        definition,
+        initial_message: arguments.long_text("initial_message")?,
+        name: arguments.text("name")?,
+        working_directory: arguments.text("working_directory")?,
+        parameters,
+    };
+    arguments.done()?;
+    let child = context.sessions.create(&context.caller, new).await?;
+    Ok(ToolOutcome::json(&json!({
+        "session_id": child.session.to_string(),
+        "status": child.status.as_str(),
+        "created_at": show::time(child.created_at),
+    }))
+    .with_spawned(child.session))
+}
+
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}

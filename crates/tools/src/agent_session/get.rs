@@ -1,0 +1,36 @@
+//! `agent_session_get`: one session now.
+
+use attache_agent::{CallContext, ToolOutcome};
+use serde_json::{Value, json};
+
+use super::{Answer, tool};
+use crate::arguments::Arguments;
+use crate::show;
+
+tool!(
+    /// The tool.
+    Get,
+    false,
+    show::spec(
+        "agent_session_get",
+        "Show what a session is doing now, what came of its last run, and its result. Use it to \
+         look at a child without waiting; \".\" or no id is yourself.",
+        &json!({
+            "session_id": {
+                "type": "string",
+                "description": "A child's or descendant's id, or \".\" for yourself."
+            }
+        }),
+        &[]
+    ),
+    call
+);
+
+async fn call(context: CallContext, arguments: Value) -> Answer {
+    let mut arguments = Arguments::new(arguments)?;
+    let me = context.caller.session;
+    let session = arguments.session(me)?.unwrap_or(me);
+    arguments.done()?;
+    let detail = context.sessions.get(&context.caller, session).await?;
+    Ok(ToolOutcome::json(&show::detail(&detail)))
+}

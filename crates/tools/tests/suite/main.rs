@@ -1,0 +1,3 @@
+//! The toolsets on whole engines in memory: what a model sees of sessions.
+
+mod walk;
