@@ -117,9 +117,12 @@ pub enum ResolveError {
     Script(#[from] ScriptError),
 }
 
+/// What a variable is set to, if it is.
+type Lookup = Box<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
 /// Finds models by name.
 pub struct Providers {
-    lookup: Box<dyn Fn(&str) -> Option<String> + Send + Sync>,
+    lookup: Lookup,
     extra: Vec<ProviderConfig>,
     client: Arc<HttpClient>,
     scripts: Vec<(String, String)>,

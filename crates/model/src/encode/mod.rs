@@ -3,6 +3,8 @@
 
 pub(crate) mod anthropic;
 pub(crate) mod openai_chat;
+#[cfg(test)]
+mod tests;
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
@@ -214,36 +216,5 @@ impl<'a> CallIds<'a> {
             Some((_, to)) => Cow::Owned(to.clone()),
             None => Cow::Borrowed(id),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_are_unique_and_results_follow_their_calls() {
-        let mut ids = CallIds::new(true);
-        assert_eq!(ids.call("a"), "a");
-        assert_eq!(ids.result("a"), "a");
-        ids.next_message();
-        assert_eq!(ids.call("a"), "a_2");
-        assert_eq!(ids.call("t:3"), "t_3");
-        assert_eq!(ids.call(""), "call");
-        assert_eq!(ids.result("a"), "a_2");
-        assert_eq!(ids.result("t:3"), "t_3");
-        assert_eq!(CallIds::new(false).call("t:3"), "t:3");
-    }
-
-    #[test]
-    fn invented_names_can_be_sent() {
-        for (name, want) in [
-            ("get", "get"),
-            ("", "unnamed"),
-            ("foo bar/../x", "foo_bar____x"),
-        ] {
-            assert_eq!(sendable_name(name), want);
-        }
-        assert_eq!(sendable_name(&"ä".repeat(300)).len(), 64);
     }
 }

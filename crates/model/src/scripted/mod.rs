@@ -5,6 +5,7 @@ mod matching;
 mod play;
 mod render;
 mod script;
+mod written;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;

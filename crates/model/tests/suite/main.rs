@@ -1,5 +1,7 @@
 //! Tests of the crate through its public interface, in one program.
 
+#![allow(clippy::unwrap_used)]
+
 mod decoders;
 mod http;
 mod scripted;

@@ -53,55 +53,22 @@ async fn converse(
     }
 }
 
-const FAN_OUT: &str = r#"
-description: A parent lists files, gives one to each of up to three children, waits, and reports.
-rules:
-  - name: child reads
-    when: {user: '^Read (?<path>\S+)', step: 0}
-    reply:
-      - call: read_file
-        arguments: {path: "${path}"}
-  - name: child reports
-    when: {user: '^Read (?<path>\S+)', step: 1}
-    capture:
-      content: {tool: read_file}
-    reply:
-      - text: "${path}: ${content | lines} lines, begins with ${content | first_line | truncate 60}"
-  - name: parent looks
-    when: {step: 0}
-    reply:
-      - reasoning: I look at what is there first.
-      - call: list_directory
-        arguments: {path: ".", depth: 2}
-  - name: parent hands out
-    when: {step: 1}
-    capture:
-      paths: {tool: list_directory, each: /entries, where: {/kind: file}, pointer: /path, max: 3}
-    reply:
-      - text: "I ask ${paths.len} helpers."
-      - call: agent_session_create
-        for_each: paths
-        arguments: {initial_message: "Read ${item} and say what it is."}
-  - name: parent waits
-    when: {step: 2}
-    capture:
-      ids: {tool: agent_session_create, pointer: /session_id, all: true}
-    reply:
-      - call: agent_session_wait
-        for_each: ids
-        arguments: {session_id: "${item}", wait_for_idle: true, timeout_seconds: 300}
-  - name: parent reports
-    when: {step: 3}
-    capture:
-      previews: {tool: agent_session_wait, pointer: /result_preview, all: true}
-    reply:
-      - text: "What I found:\n${previews | wrap \"- {}\" | join \"\\n\"}"
-        piece: 10
-"#;
+/// The example of the language's page, so that the page stays true.
+fn documented() -> &'static str {
+    let page = include_str!("../../../../docs/scripted.md");
+    let (_, example) = page.split_once("```yaml\n# A parent").unwrap();
+    example
+        .split_once('\n')
+        .unwrap()
+        .1
+        .split_once("```")
+        .unwrap()
+        .0
+}
 
 #[tokio::test]
 async fn a_parent_and_its_children_are_played() {
-    let model = script(FAN_OUT);
+    let model = script(documented());
     let (calls, text) = converse(
         &model,
         "What is in this project?",
@@ -536,4 +503,14 @@ async fn json_scripts_and_named_scripts_resolve() {
         .unwrap()
         .to_string();
     assert!(missing.contains("no/such.yaml"), "{missing}");
+}
+
+#[test]
+fn every_example_of_the_page_is_a_script() {
+    let page = include_str!("../../../../docs/scripted.md");
+    let examples: Vec<_> = page.split("```yaml\n").skip(1).collect();
+    assert_eq!(examples.len(), 2);
+    for example in examples {
+        script(example.split_once("```").unwrap().0);
+    }
 }

@@ -1,0 +1,130 @@
+//! The connections of the process: which client serves which address, and how many requests may be in flight.
+
+use std::collections::HashMap;
+use std::error::Error as _;
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+
+use crate::error::{ErrorKind, ModelError};
+
+/// Requests in flight to one provider; more wait for a place.
+const IN_FLIGHT: usize = 64;
+/// How long a connection may take to be made.
+const CONNECT_LIMIT: Duration = Duration::from_secs(10);
+
+/// The connections of the whole process. Made at first use; share one between all [`crate::Providers`].
+#[derive(Default)]
+pub struct HttpClient {
+    /// For `http` on this machine: no trust roots are loaded and no proxy is asked.
+    loopback: OnceLock<reqwest::Client>,
+    /// For `http` elsewhere: no trust roots are loaded.
+    plain: OnceLock<reqwest::Client>,
+    /// For `https`.
+    tls: OnceLock<reqwest::Client>,
+    places: Mutex<HashMap<String, Arc<Semaphore>>>,
+}
+
+impl fmt::Debug for HttpClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpClient").finish_non_exhaustive()
+    }
+}
+
+impl HttpClient {
+    /// A client that has not connected to anything and loaded nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    pub(super) fn for_url(&self, url: &reqwest::Url) -> Result<reqwest::Client, ModelError> {
+        let loopback = is_loopback(url);
+        let (cell, make): (_, fn() -> Result<reqwest::Client, reqwest::Error>) =
+            match (url.scheme(), loopback) {
+                ("https", _) => (&self.tls, || builder(tls_with_roots()).build()),
+                (_, true) => (&self.loopback, || {
+                    builder(Some(tls_without_roots())).no_proxy().build()
+                }),
+                (_, false) => (&self.plain, || builder(Some(tls_without_roots())).build()),
+            };
+        if let Some(client) = cell.get() {
+            return Ok(client.clone());
+        }
+        let client = make().map_err(|fault| {
+            ModelError::new(
+                ErrorKind::Unreachable,
+                format!("no HTTP client could be made: {}", causes(&fault)),
+            )
+        })?;
+        Ok(cell.get_or_init(|| client).clone())
+    }
+
+    /// The places of one provider, by name and address.
+    pub(crate) fn places(&self, key: &str) -> Arc<Semaphore> {
+        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = places.get(key) {
+            return Arc::clone(known);
+        }
+        places.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
+        let semaphore = Arc::new(Semaphore::new(IN_FLIGHT));
+        places.insert(key.to_owned(), Arc::clone(&semaphore));
+        semaphore
+    }
+}
+
+fn builder(tls: Option<rustls::ClientConfig>) -> reqwest::ClientBuilder {
+    let builder = reqwest::Client::builder()
+        .user_agent(concat!("attache/", env!("CARGO_PKG_VERSION")))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_LIMIT)
+        .tcp_nodelay(true)
+        .pool_max_idle_per_host(IN_FLIGHT);
+    match tls {
+        Some(tls) => builder.tls_backend_preconfigured(tls),
+        None => builder,
+    }
+}
+
+/// `None`: the library makes its usual configuration, with the system's roots, from the provider installed here.
+fn tls_with_roots() -> Option<rustls::ClientConfig> {
+    // Fails when another part of the process has installed a provider already, which is as good.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    None
+}
+
+/// A configuration that trusts nobody and costs nothing, for clients that never speak TLS.
+fn tls_without_roots() -> rustls::ClientConfig {
+    rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("the provider supports the default versions")
+        .with_root_certificates(rustls::RootCertStore::empty())
+        .with_no_client_auth()
+}
+
+/// Whether an address is on this machine.
+pub(crate) fn is_loopback(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host
+            .parse::<std::net::IpAddr>()
+            .is_ok_and(|address| address.is_loopback())
+}
+
+/// The deepest cause, which says more than "error sending request".
+pub(super) fn causes(fault: &reqwest::Error) -> String {
+    if fault.is_timeout() {
+        return "no connection in time".to_owned();
+    }
+    let mut cause = fault.source();
+    while let Some(deeper) = cause.and_then(|cause| cause.source()) {
+        cause = Some(deeper);
+    }
+    cause.map_or_else(
+        || "no cause given".to_owned(),
+        |cause| crate::text::clipped(&cause.to_string(), 200),
+    )
+}

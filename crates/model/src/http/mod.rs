@@ -1,0 +1,248 @@
+//! The thin shell between a decoder and the network: one client for the process, places in flight, the answer's status
+//! and head, and the one timer of this crate (patience for usage after the model has stopped). It does not retry.
+
+mod client;
+mod endpoint;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::header::HeaderMap;
+use reqwest::{Response, StatusCode};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+pub use self::client::HttpClient;
+use self::client::causes;
+pub(crate) use self::client::is_loopback;
+pub(crate) use self::endpoint::Endpoint;
+use crate::delta::{Delta, Deltas};
+use crate::dialect::{Decoder, Phase, truncated};
+use crate::error::{ErrorKind, ModelError};
+use crate::model::{BoxFuture, Model, ModelStream, StreamStep};
+use crate::request::Request;
+use crate::sse::SseReader;
+
+/// How long usage may take after the model has stopped, when no terminal event comes.
+const USAGE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// One model of an [`Endpoint`].
+pub(crate) struct HttpModel {
+    pub(crate) endpoint: Arc<Endpoint>,
+    pub(crate) id: Arc<str>,
+    pub(crate) client: Arc<HttpClient>,
+    pub(crate) places: Arc<Semaphore>,
+}
+
+impl Model for HttpModel {
+    fn start(&self, request: Request) -> Box<dyn ModelStream> {
+        let endpoint = Arc::clone(&self.endpoint);
+        let (client, places) = (Arc::clone(&self.client), Arc::clone(&self.places));
+        let decoder = endpoint.dialect.decoder();
+        let opening = Box::pin(open(Arc::clone(&endpoint), client, places, request));
+        Box::new(HttpStream {
+            endpoint,
+            state: State::Opening(opening),
+            decoder,
+            sse: SseReader::new(),
+        })
+    }
+
+    fn provider(&self) -> &str {
+        &self.endpoint.provider
+    }
+
+    fn id(&self) -> &str {
+        &self.id
+    }
+}
+
+struct HttpStream {
+    endpoint: Arc<Endpoint>,
+    state: State,
+    decoder: Box<dyn Decoder>,
+    sse: SseReader,
+}
+
+enum State {
+    Opening(BoxFuture<'static, Result<Opened, ModelError>>),
+    Reading {
+        opened: Opened,
+        usage_until: Option<Instant>,
+    },
+    Over(StreamStep),
+}
+
+/// An answer whose head has come. Dropping it closes the connection and gives the place back.
+struct Opened {
+    response: Response,
+    notices: Vec<String>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl ModelStream for HttpStream {
+    fn next<'a>(&'a mut self, out: &'a mut Deltas) -> BoxFuture<'a, StreamStep> {
+        Box::pin(self.step(out))
+    }
+}
+
+impl HttpStream {
+    /// Every await is on something that keeps its progress in `self`, so that the future may be dropped at any of them.
+    async fn step(&mut self, out: &mut Deltas) -> StreamStep {
+        let read = match &mut self.state {
+            State::Over(step) => return step.clone(),
+            State::Opening(opening) => match opening.await {
+                Ok(mut opened) => {
+                    for notice in opened.notices.drain(..) {
+                        out.push(Delta::Notice(notice));
+                    }
+                    self.state = State::Reading {
+                        opened,
+                        usage_until: None,
+                    };
+                    return StreamStep::Bytes;
+                }
+                Err(error) => return self.over(StreamStep::Failed(error)),
+            },
+            State::Reading {
+                opened,
+                usage_until: None,
+            } => opened.response.chunk().await,
+            State::Reading {
+                opened,
+                usage_until: Some(until),
+            } => match tokio::time::timeout_at(*until, opened.response.chunk()).await {
+                Ok(read) => read,
+                Err(_) => Ok(None),
+            },
+        };
+        match read {
+            Ok(Some(bytes)) => self.take(&bytes, out),
+            Ok(None) => self.end_of_bytes(out),
+            Err(_) if self.decoder.phase() == Phase::Stopped => self.end_of_bytes(out),
+            Err(fault) => {
+                // The text of the decoder's own verdict (cut off) is less exact than the cause.
+                let _ = self.decoder.end(out);
+                let message = format!(
+                    "the connection broke before the reply was finished: {}",
+                    causes(&fault)
+                );
+                self.over(StreamStep::Failed(ModelError::new(
+                    ErrorKind::Truncated,
+                    message,
+                )))
+            }
+        }
+    }
+
+    fn over(&mut self, step: StreamStep) -> StreamStep {
+        // Drops the response: the connection is closed, or goes back to the pool when its answer was read to the end.
+        self.state = State::Over(step.clone());
+        step
+    }
+
+    fn take(&mut self, bytes: &[u8], out: &mut Deltas) -> StreamStep {
+        self.sse.push(bytes);
+        loop {
+            match self.sse.next_event() {
+                Ok(Some(event)) => self.decoder.push(event, out),
+                Ok(None) => break,
+                Err(fault) => {
+                    let error = ModelError::new(ErrorKind::Malformed, fault.to_string());
+                    return self.over(StreamStep::Failed(error));
+                }
+            }
+            match self.decoder.phase() {
+                Phase::Closed => return self.over(StreamStep::End),
+                Phase::Failed => return self.failed(out),
+                Phase::Open | Phase::Stopped => {}
+            }
+        }
+        if self.decoder.phase() == Phase::Stopped
+            && let State::Reading {
+                usage_until: usage_until @ None,
+                ..
+            } = &mut self.state
+        {
+            *usage_until = Some(Instant::now() + USAGE_PATIENCE);
+        }
+        StreamStep::Bytes
+    }
+
+    fn end_of_bytes(&mut self, out: &mut Deltas) -> StreamStep {
+        if let Some(event) = self.sse.finish() {
+            self.decoder.push(event, out);
+            if self.decoder.phase() == Phase::Failed {
+                let StreamStep::Failed(error) = self.failed(out) else {
+                    return StreamStep::End;
+                };
+                // Half an event is no sign of a wrong dialect.
+                let error = if error.kind == ErrorKind::Malformed {
+                    truncated()
+                } else {
+                    error
+                };
+                return self.over(StreamStep::Failed(error));
+            }
+        }
+        match self.decoder.end(out) {
+            Ok(()) => self.over(StreamStep::End),
+            Err(error) => self.over(StreamStep::Failed(error)),
+        }
+    }
+
+    /// The failure that the decoder pushed, as the step.
+    fn failed(&mut self, out: &mut Deltas) -> StreamStep {
+        let error = match out.pop_failed() {
+            Some(error) => self.endpoint.named(error),
+            None => truncated(),
+        };
+        self.over(StreamStep::Failed(error))
+    }
+}
+
+async fn open(
+    endpoint: Arc<Endpoint>,
+    client: Arc<HttpClient>,
+    places: Arc<Semaphore>,
+    request: Request,
+) -> Result<Opened, ModelError> {
+    let place = places
+        .acquire_owned()
+        .await
+        .map_err(|_| ModelError::new(ErrorKind::Cancelled, "the client is shutting down"))?;
+    let url = endpoint.url()?;
+    let client = client.for_url(&url)?;
+    let encoded = endpoint.dialect.encode(&request, &endpoint.quirks);
+    drop(request);
+    let response = client
+        .post(url)
+        .headers(endpoint.header_map()?)
+        .body(encoded.body)
+        .send()
+        .await
+        .map_err(|fault| endpoint.not_sent(&fault))?;
+    if response.status() == StatusCode::OK && is_event_stream(response.headers()) {
+        return Ok(Opened {
+            response,
+            notices: encoded.notices,
+            _place: place,
+        });
+    }
+    Err(endpoint.refused(response).await)
+}
+
+/// Whether an answer may be a stream. A missing type is let through: the decoder will say.
+fn is_event_stream(headers: &HeaderMap) -> bool {
+    let Some(kind) = headers
+        .get("content-type")
+        .and_then(|kind| kind.to_str().ok())
+    else {
+        return true;
+    };
+    let kind = kind.split(';').next().unwrap_or_default().trim();
+    kind.is_empty()
+        || !["text/html", "application/json"]
+            .iter()
+            .any(|other| kind.eq_ignore_ascii_case(other))
+}
