@@ -1,0 +1,261 @@
+//! What a viewer can ask, and what it is answered. Commands that change something carry ids in the
+//! frame, and are applied once.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::history::{HistoryPage, HistoryQuery};
+use crate::session::{SessionView, Status};
+
+/// A request.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case"
+)]
+#[serde(deny_unknown_fields)]
+pub enum Command {
+    /// Create a root session; answered by `session`.
+    CreateSession(Box<NewSession>),
+    /// Put input into a queue; answered by `accepted`.
+    Enqueue {
+        /// The session.
+        session_id: String,
+        /// Where it waits.
+        queue: QueueRef,
+        /// The text.
+        text: String,
+        /// Start the session if it is stopped, with these variables.
+        start: bool,
+        /// Variables of the viewer's surroundings for a start.
+        environment: BTreeMap<String, String>,
+    },
+    /// Start a stopped session; answered by `done`.
+    StartSession {
+        /// The session.
+        session_id: String,
+        /// Variables of the viewer's surroundings.
+        environment: BTreeMap<String, String>,
+    },
+    /// End the current run; answered by `done` with whether it ran.
+    Interrupt {
+        /// The session.
+        session_id: String,
+        /// Its descendants too.
+        tree: bool,
+    },
+    /// End the epoch now; answered by `done` with whether there was one.
+    Terminate {
+        /// The session.
+        session_id: String,
+    },
+    /// Delete a stopped session; answered by `done`.
+    Delete {
+        /// The session.
+        session_id: String,
+    },
+    /// Find sessions by the end of their id; answered by `sessions`.
+    Resolve {
+        /// A full id, or at least 6 characters from its end.
+        text: String,
+    },
+    /// Rows of all sessions, of all roots, or of one tree in order of birth; answered by
+    /// `sessions`.
+    ListSessions {
+        /// A session whose tree is asked for; none for all.
+        root_session_id: Option<String>,
+    },
+    /// One session's row; answered by `session`.
+    GetSession {
+        /// The session.
+        session_id: String,
+    },
+    /// A page of a history; answered by `history`.
+    PageHistory {
+        /// The session.
+        session_id: String,
+        /// Which part.
+        query: HistoryQuery,
+    },
+    /// Wait; answered by `session` when it has settled, by the error `timeout` code otherwise.
+    Wait {
+        /// The session.
+        session_id: String,
+        /// How far the wait goes.
+        reach: Reach,
+        /// Seconds at most; none is no limit.
+        timeout_seconds: Option<u64>,
+    },
+    /// Attach to a session: answered by `done`, then a snapshot, then deltas.
+    Attach {
+        /// The session.
+        session_id: String,
+    },
+    /// End an attachment; answered by `done`.
+    Detach {
+        /// The session.
+        session_id: String,
+    },
+    /// Leave a session that this connection created to go on by itself; answered by `done`.
+    Leave {
+        /// The session.
+        session_id: String,
+    },
+    /// Watch rows: answered by `done`, then a snapshot of the tree, then deltas.
+    WatchTree {
+        /// A session whose tree is watched; none for all.
+        root_session_id: Option<String>,
+    },
+    /// Agent definitions that can be named; answered by `agents`.
+    ListAgents {
+        /// The folder from which they are seen.
+        working_directory: String,
+    },
+    /// What the host is and does; answered by `host`.
+    HostStatus {},
+}
+
+/// A root session that is to be created.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct NewSession {
+    /// The id that it gets, a UUIDv7 made by the viewer: a repeat creates nothing new.
+    pub session_id: String,
+    /// Name of an agent definition; none is the built-in one.
+    pub agent: Option<String>,
+    /// The model as `PROVIDER/MODEL`; none is the definition's or the configured one.
+    pub model: Option<String>,
+    /// Values of the definition's parameters.
+    pub parameters: BTreeMap<String, String>,
+    /// An absolute folder.
+    pub working_directory: String,
+    /// Its name for people.
+    pub name: Option<String>,
+    /// First input.
+    pub first_message: Option<String>,
+    /// Variables of the viewer's surroundings: providers' keys and addresses, and our own.
+    pub environment: BTreeMap<String, String>,
+    /// Whether it goes on when this connection ends.
+    pub detached: bool,
+}
+
+/// A queue of a session.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case"
+)]
+#[serde(deny_unknown_fields)]
+pub enum QueueRef {
+    /// Steers a running turn.
+    Immediate {},
+    /// Waits for the end of the run.
+    Default {},
+    /// A custom queue, made if there is none of this name.
+    Named {
+        /// Its name.
+        name: String,
+        /// Whether a queue that is made for it is held.
+        held: bool,
+    },
+}
+
+/// How far a wait goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reach {
+    /// The session itself.
+    Itself,
+    /// It and all its descendants.
+    Tree,
+}
+
+/// What came of a command.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "kebab-case"
+)]
+#[serde(deny_unknown_fields)]
+pub enum Answer {
+    /// It was done.
+    Done {
+        /// Whether that changed anything.
+        changed: bool,
+    },
+    /// Input was accepted: it is stored and cannot be lost.
+    Accepted {
+        /// The item.
+        item_id: String,
+        /// What the session does now.
+        status: Status,
+    },
+    /// A session.
+    Session {
+        /// Its row.
+        session: Box<SessionView>,
+    },
+    /// Sessions.
+    Sessions {
+        /// Their rows.
+        sessions: Vec<SessionView>,
+        /// Whether there are more that match.
+        more: bool,
+    },
+    /// A page of a history.
+    History {
+        /// The page.
+        page: HistoryPage,
+    },
+    /// Agent definitions.
+    Agents {
+        /// Those that can be named, and those that do not load.
+        agents: Vec<AgentView>,
+    },
+    /// The host.
+    Host {
+        /// What it is and does.
+        host: HostView,
+    },
+}
+
+/// An agent definition as a list shows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct AgentView {
+    /// Its name.
+    pub name: String,
+    /// What it is for.
+    pub description: String,
+    /// Its model; none is the caller's choice.
+    pub model: Option<String>,
+    /// Toolset kinds and tools.
+    pub tools: Vec<String>,
+    /// Names of its parameters.
+    pub parameters: Vec<String>,
+    /// Where it was found.
+    pub source: String,
+    /// Why it cannot be used; none when it can.
+    pub error: Option<String>,
+}
+
+/// A host as it shows itself.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct HostView {
+    /// Its program and version.
+    pub program: String,
+    /// Its process.
+    pub process_id: u32,
+    /// Its state folder.
+    pub state_folder: String,
+    /// Sessions with an epoch.
+    pub live_sessions: u64,
+    /// Sessions at work or watched.
+    pub busy_sessions: u64,
+}

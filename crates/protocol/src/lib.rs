@@ -1,0 +1,24 @@
+//! The protocol `attach-agent-session`, version 1: the frames that a host and its viewers exchange,
+//! and how a frame becomes bytes.
+//!
+//! Frames are JSON in kebab-case, closed inside the negotiated version: an unknown member or an
+//! unknown discriminator is refused. No domain type is known here, no task, and no field for a
+//! sandbox policy exists.
+
+mod codec;
+mod command;
+mod error;
+mod frame;
+mod history;
+mod schema;
+mod session;
+
+pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode};
+pub use command::{AgentView, Answer, Command, HostView, NewSession, QueueRef, Reach};
+pub use error::WireError;
+pub use frame::{Delta, FromHost, FromViewer, Patch, Snapshot, Stream, VERSION};
+pub use history::{EventKind, HistoryItem, HistoryPage, HistoryQuery, PAGE_LIMIT, RunningItem};
+pub use schema::schema;
+pub use session::{
+    Immediacy, InputOrigin, QueueItemView, QueueView, SessionView, Status, UsageView,
+};
