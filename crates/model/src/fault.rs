@@ -97,7 +97,7 @@ impl Complaint {
                 .iter()
                 .any(|code| words.iter().any(|word| code.contains(word)))
         };
-        let kind = if is_overflow(&lower, &self.codes) {
+        let kind = if is_overflow(&lower, &self.codes) || status == Some(413) {
             ErrorKind::ContextOverflow
         } else if coded(&["insufficient_quota", "billing", "credit"]) || status == Some(402) {
             ErrorKind::Refused
@@ -132,9 +132,10 @@ impl Complaint {
         };
         let mut error = ModelError::new(kind, without_keys(&message));
         error.status = status;
-        error.retryable |= matches!(status, Some(408 | 409 | 425 | 500..=599))
-            && kind == ErrorKind::Refused
-            || coded(&["server_error", "api_error", "timeout_error"]);
+        if kind == ErrorKind::Refused {
+            error.retryable = matches!(status, Some(408 | 409 | 425 | 500..=599))
+                || coded(&["server_error", "api_error", "timeout_error"]);
+        }
         error
     }
 }
@@ -313,6 +314,7 @@ mod tests {
             (503, "<html>busy</html>", Overloaded, true),
             (500, "oops", Refused, true),
             (502, "", Unreachable, true),
+            (413, "{}", ErrorKind::ContextOverflow, false),
             (418, "short and stout", Refused, false),
         ] {
             let error = from_answer(status, body.as_bytes());

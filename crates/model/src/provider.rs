@@ -45,7 +45,7 @@ impl fmt::Display for Secret {
 }
 
 /// A provider beside (or instead of) the presets.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct ProviderConfig {
     /// Its name in `PROVIDER/MODEL`.
     pub name: String,
@@ -59,6 +59,28 @@ pub struct ProviderConfig {
     pub headers: Vec<(String, String)>,
     /// How it differs from the usual form of its dialect.
     pub quirks: Quirks,
+}
+
+impl fmt::Debug for ProviderConfig {
+    /// Values of headers may be keys, so only their names are printed.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            name,
+            dialect,
+            base_url: _,
+            api_key,
+            headers,
+            quirks,
+        } = self;
+        let headers: Vec<_> = headers.iter().map(|(name, _)| name).collect();
+        f.debug_struct("ProviderConfig")
+            .field("name", name)
+            .field("dialect", dialect)
+            .field("api_key", api_key)
+            .field("headers", &headers)
+            .field("quirks", quirks)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why `PROVIDER/MODEL` is not a model. The texts say what to do.
@@ -291,6 +313,7 @@ impl Providers {
         let set = preset
             .base_variable
             .and_then(|name| Some((name, self.variable(name)?)));
+        let own = set.is_some();
         let (base_url, base_url_from) = match set {
             Some((name @ "OLLAMA_HOST", value)) => (ollama_base(&value), name.to_owned()),
             Some((name, value)) => (value, name.to_owned()),
@@ -317,7 +340,12 @@ impl Providers {
                 .and_then(|name| self.variable(name))
                 .map(Secret::new),
             headers: Vec::new(),
-            quirks: (preset.quirks)(),
+            // Servers that only speak like this provider want the usual form of its dialect.
+            quirks: if own {
+                Quirks::default()
+            } else {
+                (preset.quirks)()
+            },
         }
     }
 
@@ -413,15 +441,14 @@ fn ollama_base(value: &str) -> String {
             (name, port.to_owned())
         }
         _ if host.bytes().all(|b| b.is_ascii_digit()) && !host.is_empty() => ("", host.to_owned()),
-        _ => (
-            host,
-            if value.contains("://") && scheme == "https" {
-                "443"
-            } else {
-                "11434"
-            }
-            .to_owned(),
-        ),
+        _ => {
+            let usual = match value.split_once("://") {
+                Some(("https", _)) => "443",
+                Some(_) => "80",
+                None => "11434",
+            };
+            (host, usual.to_owned())
+        }
     };
     // What a server listens on is not always what one can call.
     let host = match host {
@@ -430,4 +457,27 @@ fn ollama_base(value: &str) -> String {
     };
     let path = if path.is_empty() { "v1" } else { path };
     format!("{scheme}://{host}:{port}/{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_way_to_name_an_ollama_server() {
+        for (value, want) in [
+            ("127.0.0.1:11434", "http://127.0.0.1:11434/v1"),
+            ("0.0.0.0", "http://127.0.0.1:11434/v1"),
+            (":8080", "http://127.0.0.1:8080/v1"),
+            ("8080", "http://127.0.0.1:8080/v1"),
+            ("gpu.lan", "http://gpu.lan:11434/v1"),
+            ("http://gpu.lan", "http://gpu.lan:80/v1"),
+            ("https://gpu.lan/", "https://gpu.lan:443/v1"),
+            ("http://gpu.lan:9/v1", "http://gpu.lan:9/v1"),
+            ("[::1]", "http://[::1]:11434/v1"),
+            ("[::1]:9", "http://[::1]:9/v1"),
+        ] {
+            assert_eq!(ollama_base(value), want, "{value}");
+        }
+    }
 }

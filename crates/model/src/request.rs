@@ -9,7 +9,7 @@ use crate::message::Message;
 /// One request to a model. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// The model's id at its provider.
+    /// The model's id at its provider; empty: that of the model which is asked.
     pub model: Arc<str>,
     /// Instructions.
     pub system: Option<Arc<str>>,

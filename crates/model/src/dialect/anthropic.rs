@@ -198,15 +198,20 @@ impl AnthropicDecoder {
                 }
             }
             b"message_stop" => {
-                if self.stopped || (self.spoke && self.blocks.is_empty()) {
-                    self.phase = Phase::Closed;
-                } else {
-                    self.end_blocks(out);
-                    self.fail(truncated(), out);
-                }
+                self.done(out);
             }
             // Pings, and kinds that came later than this code.
             _ => {}
+        }
+    }
+
+    /// The terminal event. Without a reason to stop, only a reply that is whole in itself is finished.
+    fn done(&mut self, out: &mut Deltas) {
+        if self.stopped || (self.spoke && self.blocks.is_empty()) {
+            self.phase = Phase::Closed;
+        } else {
+            self.end_blocks(out);
+            self.fail(truncated(), out);
         }
     }
 
@@ -412,6 +417,10 @@ impl Decoder for AnthropicDecoder {
         let event = event.trim_ascii();
         if event.is_empty() {
             return;
+        }
+        // Said by gateways that translate from another dialect.
+        if event == b"[DONE]" {
+            return self.done(out);
         }
         match wire::read::<Event<'_>>(event) {
             Ok(read) if bytes(&read.kind) != b"error" && read.kind.is_some() => {

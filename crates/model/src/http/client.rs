@@ -128,3 +128,51 @@ pub(super) fn causes(fault: &reqwest::Error) -> String {
         |cause| crate::text::clipped(&cause.to_string(), 200),
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_on_this_machine() {
+        for (url, want) in [
+            ("http://localhost:1/v1", true),
+            ("http://127.9.9.9", true),
+            ("http://[::1]:1", true),
+            ("http://a.localhost", true),
+            ("http://localhost.example", false),
+            ("http://10.0.0.1", false),
+        ] {
+            assert_eq!(
+                is_loopback(&reqwest::Url::parse(url).unwrap()),
+                want,
+                "{url}"
+            );
+        }
+    }
+
+    #[test]
+    fn places_are_shared_by_name_and_forgotten_when_unused() {
+        let client = HttpClient::new();
+        let first = client.places("a");
+        assert!(Arc::ptr_eq(&first, &client.places("a")));
+        let held: Vec<_> = (0..IN_FLIGHT)
+            .map(|_| Arc::clone(&first).try_acquire_owned().unwrap())
+            .collect();
+        assert!(first.try_acquire().is_err(), "one more waits");
+        drop(held);
+        client.places("b");
+        client.places("c");
+        assert_eq!(client.places.lock().unwrap().len(), 2, "b is forgotten");
+    }
+
+    #[test]
+    fn no_roots_are_loaded_for_plain_addresses() {
+        let client = HttpClient::new();
+        for url in ["http://127.0.0.1:1", "http://model.example"] {
+            client.for_url(&reqwest::Url::parse(url).unwrap()).unwrap();
+        }
+        assert!(client.loopback.get().is_some() && client.plain.get().is_some());
+        assert!(client.tls.get().is_none());
+    }
+}

@@ -17,7 +17,6 @@ use crate::provider::Secret;
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
 
 /// A provider that is reached over HTTP, ready for requests.
-#[derive(Debug)]
 pub(crate) struct Endpoint {
     pub(crate) provider: Arc<str>,
     pub(crate) dialect: Dialect,

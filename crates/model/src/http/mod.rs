@@ -7,8 +7,8 @@ mod endpoint;
 use std::sync::Arc;
 use std::time::Duration;
 
+use reqwest::Response;
 use reqwest::header::HeaderMap;
-use reqwest::{Response, StatusCode};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
@@ -35,7 +35,10 @@ pub(crate) struct HttpModel {
 }
 
 impl Model for HttpModel {
-    fn start(&self, request: Request) -> Box<dyn ModelStream> {
+    fn start(&self, mut request: Request) -> Box<dyn ModelStream> {
+        if request.model.is_empty() {
+            request.model = Arc::clone(&self.id);
+        }
         let endpoint = Arc::clone(&self.endpoint);
         let (client, places) = (Arc::clone(&self.client), Arc::clone(&self.places));
         let decoder = endpoint.dialect.decoder();
@@ -222,7 +225,7 @@ async fn open(
         .send()
         .await
         .map_err(|fault| endpoint.not_sent(&fault))?;
-    if response.status() == StatusCode::OK && is_event_stream(response.headers()) {
+    if response.status().is_success() && is_event_stream(response.headers()) {
         return Ok(Opened {
             response,
             notices: encoded.notices,
