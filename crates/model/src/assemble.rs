@@ -34,7 +34,7 @@ enum Building {
 }
 
 /// A collected reply.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Completion {
     /// Reasoning, text and calls in the order in which they began. No part is empty. The ids of the calls are unique
     /// within the reply.

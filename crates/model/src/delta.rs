@@ -5,7 +5,7 @@ use crate::json::Json;
 use crate::usage::Usage;
 
 /// A piece of a reply.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Delta {
     /// More of the answer.
     Text(String),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Longest message of a [`ModelError`], in bytes.
+/// Longest text in a [`ModelError`] that is not ours, in bytes; a hint of ours may follow it.
 pub const MESSAGE_LIMIT: usize = 600;
 
 /// Why a request or its stream failed. Safe to show: no key and no header is in it.
@@ -13,7 +13,7 @@ pub struct ModelError {
     pub kind: ErrorKind,
     /// The HTTP status, or the status-like code of an error inside a stream.
     pub status: Option<u16>,
-    /// What happened and what to do, at most [`MESSAGE_LIMIT`] bytes and a mark.
+    /// What happened and what to do; bounded by [`MESSAGE_LIMIT`].
     pub message: String,
     /// How long the provider asks us to wait, as it said it, without a cap.
     pub retry_after: Option<Duration>,

@@ -7,7 +7,7 @@ use crate::json::{Json, NotJson};
 
 /// One message. A request is well formed when each call of an assistant message has exactly one result, in order, in
 /// the `Tool` message right after it; the caller sees to that.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Message {
     /// What people (or other sessions) say. Text and images only; other parts are not sent.
     User(Vec<Part>),
@@ -18,7 +18,7 @@ pub enum Message {
 }
 
 /// A part of a message.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
     /// Plain text.
     Text(Arc<str>),

@@ -32,7 +32,7 @@ pub trait ModelStream: Send {
 }
 
 /// What a wait ended with.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub enum StreamStep {
     /// Something came; without deltas it was only a sign of life (the answer's head, a ping).
     Bytes,

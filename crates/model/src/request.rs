@@ -24,7 +24,7 @@ pub struct Request {
 }
 
 /// A tool as it is offered to the model.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolSpec {
     /// Its name.
     pub name: Arc<str>,

@@ -18,7 +18,7 @@ use crate::message::ToolCall;
 use crate::request::ToolSpec;
 
 /// How a provider differs from the usual form of its dialect. Plain data.
-#[derive(Clone, PartialEq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Quirks {
     /// Chat Completions: send the reasoning of earlier steps back, as `reasoning_content`. Some servers refuse a request
     /// without it, others one with it.

@@ -257,6 +257,11 @@ fn check_rule(
     let mut captures = Vec::new();
     for (key, capture) in wire.capture {
         *line = capture.referenced.line();
+        if matches!(key.as_str(), "user" | "step" | "model" | "item" | "index") {
+            return Err(format!(
+                "a capture cannot be called {key:?}; that name means something already"
+            ));
+        }
         let checked =
             check_capture(capture.value).map_err(|what| format!("capture {key}: {what}"))?;
         captures.push((key, checked));

@@ -451,6 +451,11 @@ fn faults_in_a_script_name_their_line() {
             "odd",
         ),
         (
+            "rules:\n  - reply: []\n    capture:\n      step: {from: user}\n",
+            Some(4),
+            "already",
+        ),
+        (
             "rules:\n  - reply: []\n    capture:\n      a: {regex: x}\n",
             Some(4),
             "from and tool",
