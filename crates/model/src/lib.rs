@@ -7,6 +7,7 @@
 #![cfg_attr(test, allow(clippy::unwrap_used))]
 
 mod assemble;
+mod clock;
 mod delta;
 pub mod dialect;
 mod echo;

@@ -1,12 +1,13 @@
 //! One provider as an address: what a request to it carries, and what an answer that is not a stream means.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use reqwest::Response;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::client::causes;
+use crate::clock;
 use crate::dialect::Dialect;
 use crate::encode::Quirks;
 use crate::error::{ErrorKind, ModelError};
@@ -202,6 +203,6 @@ fn wanted_wait(headers: &HeaderMap) -> Option<Duration> {
     }
     let now = text("date")
         .and_then(|date| httpdate::parse_http_date(date).ok())
-        .unwrap_or_else(SystemTime::now);
+        .unwrap_or_else(clock::wall);
     fault::retry_after(text("retry-after")?, now)
 }

@@ -16,6 +16,7 @@ pub use self::client::HttpClient;
 use self::client::causes;
 pub(crate) use self::client::is_loopback;
 pub(crate) use self::endpoint::Endpoint;
+use crate::clock;
 use crate::delta::{Delta, Deltas};
 use crate::dialect::{Decoder, Phase, truncated};
 use crate::error::{ErrorKind, ModelError};
@@ -167,7 +168,7 @@ impl HttpStream {
                 ..
             } = &mut self.state
         {
-            *usage_until = Some(Instant::now() + USAGE_PATIENCE);
+            *usage_until = Some(clock::now() + USAGE_PATIENCE);
         }
         StreamStep::Bytes
     }

@@ -17,6 +17,7 @@ use self::matching::View;
 use self::play::Beat;
 use self::script::Script;
 pub use self::script::ScriptError;
+use crate::clock;
 use crate::delta::Deltas;
 use crate::error::{ErrorKind, ModelError};
 use crate::model::{BoxFuture, Model, ModelStream, StreamStep};
@@ -120,9 +121,7 @@ impl ScriptedStream {
                 Some(Beat::Fail(error)) => return StreamStep::Failed(error.clone()),
                 Some(Beat::Hang) => std::future::pending().await,
                 Some(Beat::Wait(wait)) => {
-                    let until = *self
-                        .wait_until
-                        .get_or_insert_with(|| Instant::now() + *wait);
+                    let until = *self.wait_until.get_or_insert_with(|| clock::now() + *wait);
                     tokio::time::sleep_until(until).await;
                     self.wait_until = None;
                     self.beats.pop_front();
