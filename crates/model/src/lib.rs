@@ -4,8 +4,6 @@
 //! data, a thin HTTP shell, and two models without a network (`scripted`, `echo`). Not inside: retries, timers of
 //! silence and progress, tools' code, sessions.
 
-#![cfg_attr(test, allow(clippy::unwrap_used))]
-
 mod assemble;
 mod clock;
 mod delta;
