@@ -1,4 +1,4 @@
-//! Request bodies of Anthropic's Messages.
+//! Request bodies of Anthropic's Messages. Reading the replies is in `dialect`.
 
 use std::borrow::Cow;
 use std::sync::Arc;

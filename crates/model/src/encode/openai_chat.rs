@@ -1,4 +1,4 @@
-//! Request bodies of Chat Completions.
+//! Request bodies of Chat Completions. Reading the replies is in `dialect`.
 
 use std::borrow::Cow;
 use std::sync::Arc;

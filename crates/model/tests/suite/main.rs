@@ -1,9 +1,9 @@
 //! Tests of the crate through its public interface, in one program.
 
-// Tests measure the virtual clock; the ban is for the crate itself.
-#![allow(clippy::unwrap_used, clippy::disallowed_methods)]
+#![allow(clippy::unwrap_used)]
 
 mod decoders;
+mod decoders_messages;
 mod http;
 mod scripted;
 mod support;

@@ -8,7 +8,6 @@ use attache_model::{
     StopReason, StreamStep, ToolCall, Usage,
 };
 use serde_json::{Value, json};
-use tokio::time::Instant;
 
 fn script(text: &str) -> Scripted {
     Scripted::from_text("test", text).unwrap_or_else(|fault| panic!("{fault}"))
@@ -311,15 +310,19 @@ rules:
 async fn delays_follow_the_clock_and_survive_a_dropped_wait() {
     let model =
         script("rules: [{reply: [{delay_ms: 500}, {text: abcd, piece: 2, every_ms: 100}]}]");
-    let begin = Instant::now();
     let mut stream = model.start(request(vec![user("x")]));
     let mut out = Deltas::new();
-    let early = tokio::time::timeout(Duration::from_millis(300), stream.next(&mut out)).await;
-    assert!(early.is_err() && out.is_empty());
-    assert_eq!(stream.next(&mut out).await, StreamStep::Bytes);
-    assert_eq!(begin.elapsed(), Duration::from_millis(600));
-    assert_eq!(stream.next(&mut out).await, StreamStep::Bytes);
-    assert_eq!(begin.elapsed(), Duration::from_millis(700));
+    // The first piece comes after 600 ms, the second after 700, however often the wait is given up.
+    for (millis, comes) in [
+        (300, false),
+        (298, false),
+        (4, true),
+        (96, false),
+        (6, true),
+    ] {
+        let wait = tokio::time::timeout(Duration::from_millis(millis), stream.next(&mut out)).await;
+        assert_eq!(wait.is_ok(), comes, "{millis}");
+    }
     assert_eq!(
         out.as_slice(),
         [Delta::Text("ab".into()), Delta::Text("cd".into())]
