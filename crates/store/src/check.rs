@@ -2,6 +2,7 @@
 //! it. Nothing is written here; a backend lends its eyes through [`Lookup`].
 
 use std::collections::HashSet;
+use std::hash::Hash;
 
 use attache_session::{
     Created, Epoch, Event, Expect, Generation, MailBody, MailId, Position, SessionId, Stamped,
@@ -310,10 +311,10 @@ impl<'a> Names<'a> {
 }
 
 /// These sessions and all above them.
-pub(crate) fn ancestors<E>(
-    first: Vec<SessionId>,
-    mut parents: impl FnMut(SessionId) -> Result<Vec<SessionId>, E>,
-) -> Result<HashSet<SessionId>, E> {
+pub(crate) fn ancestors<K: Copy + Eq + Hash, E>(
+    first: Vec<K>,
+    mut parents: impl FnMut(K) -> Result<Vec<K>, E>,
+) -> Result<HashSet<K>, E> {
     let mut seen = HashSet::new();
     let mut next = first;
     while let Some(session) = next.pop() {

@@ -9,11 +9,15 @@ mod check;
 #[cfg(any(test, feature = "conformance"))]
 pub mod conformance;
 mod entity;
+#[cfg(feature = "fault")]
+pub mod fault;
 mod fold;
 mod kind;
 pub mod memory;
 mod read;
+mod record;
 mod refused;
+pub mod sqlite;
 
 pub use append::{Append, Born, Charge, CommandRecord, Pending, Writes};
 pub use entity::{Entity, EntityKind, EntityPut};
@@ -24,3 +28,4 @@ pub use read::{
     Search, Store,
 };
 pub use refused::Refused;
+pub use sqlite::SqliteStore;

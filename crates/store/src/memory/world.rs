@@ -277,7 +277,7 @@ impl World {
 
     pub(super) fn descends(&self, descendant: SessionId, ancestor: SessionId) -> bool {
         let first = self.parents_of(descendant);
-        let Ok(above) = check::ancestors::<Infallible>(first, |next| Ok(self.parents_of(next)));
+        let Ok(above) = check::ancestors::<_, Infallible>(first, |next| Ok(self.parents_of(next)));
         above.contains(&ancestor)
     }
 

@@ -1,0 +1,75 @@
+//! Named points at which the program kills itself, for tests of the true binary:
+//! `ATTACHE_FAULT=kind:before|after|before-effect:n` names the n-th append that holds an event of
+//! that stored kind, and the place. Only compiled with the feature `fault`.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Where in the life of an append.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Place {
+    /// Before its group is committed.
+    Before,
+    /// After its group is committed, before anybody has an answer.
+    After,
+    /// After the answer, before any effect of it.
+    BeforeEffect,
+}
+
+struct Plan {
+    kind: String,
+    place: Place,
+    left: AtomicU64,
+}
+
+static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
+
+/// Says that an append with an event of this kind has come to a place; if it is the named one,
+/// the process ends here, as if it were killed.
+pub fn reached(kind: &str, place: Place) {
+    let plan = PLAN.get_or_init(|| parse(&std::env::var("ATTACHE_FAULT").ok()?));
+    if let Some(plan) = plan
+        && plan.kind == kind
+        && plan.place == place
+        && plan.left.fetch_sub(1, Ordering::Relaxed) == 1
+    {
+        std::process::abort();
+    }
+}
+
+fn parse(text: &str) -> Option<Plan> {
+    let mut parts = text.split(':');
+    let kind = parts.next()?.to_owned();
+    let place = match parts.next()? {
+        "before" => Place::Before,
+        "after" => Place::After,
+        "before-effect" => Place::BeforeEffect,
+        _ => return None,
+    };
+    let number: u64 = parts.next()?.parse().ok()?;
+    Some(Plan {
+        kind,
+        place,
+        left: AtomicU64::new(number),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_point_is_named_by_kind_place_and_number() {
+        let plan = parse("turn-ended:after:3").unwrap();
+        assert_eq!(
+            (plan.kind.as_str(), plan.place),
+            ("turn-ended", Place::After)
+        );
+        assert_eq!(plan.left.into_inner(), 3);
+        let effect = parse("said:before-effect:1").unwrap();
+        assert_eq!(effect.place, Place::BeforeEffect);
+        for bad in ["", "said", "said:before", "said:later:1", "said:before:x"] {
+            assert!(parse(bad).is_none(), "{bad}");
+        }
+    }
+}
