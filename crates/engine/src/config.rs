@@ -42,7 +42,7 @@ pub struct Identity {
 
 /// Variables that a client handed over for the sessions that it starts. Kept in memory, never
 /// stored and never shown.
-#[derive(Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct Environment(pub BTreeMap<String, String>);
 
 impl Environment {

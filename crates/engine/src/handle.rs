@@ -381,6 +381,27 @@ impl EngineHandle {
         Ok(Observed { snapshot, observer })
     }
 
+    /// The state of a session now: its queues, its open calls, its children.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or cannot be loaded.
+    pub async fn state(
+        &self,
+        session: SessionId,
+    ) -> Result<Arc<attache_session::State>, EngineError> {
+        Ok(self.0.snapshot(session).await?.state)
+    }
+
+    /// Whether a viewer is attached to a session.
+    #[must_use]
+    pub fn is_viewed(&self, session: SessionId) -> bool {
+        self.0
+            .registry
+            .in_use(session)
+            .is_some_and(|mailbox| mailbox.is_viewed())
+    }
+
     /// What streams in a session now.
     #[must_use]
     pub fn live(&self, session: SessionId) -> Option<crate::live::LiveItem> {

@@ -17,10 +17,12 @@ mod handle;
 mod lineage;
 mod live;
 mod mailbox;
+mod models;
 mod observe;
 mod port;
 mod recovery;
 mod registry;
+mod storage;
 mod turn_task;
 mod view;
 mod waits;
@@ -31,6 +33,18 @@ pub use config::{Config, Environment, Identity, Models};
 pub use error::EngineError;
 pub use handle::{Engine, EngineHandle, NewRoot};
 pub use live::LiveItem;
+pub use models::ProviderModels;
 pub use observe::{Change, Observed, Observer, TreeFeed};
+pub use storage::open_store;
 pub use view::{SessionRow, event_view};
 pub use waits::Quiet;
+
+/// What hosts need of the neighbouring crates, so that they need no edge to them.
+pub mod parts {
+    pub use attache_agent::{
+        Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
+        Toolsets,
+    };
+    pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret};
+    pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};
+}

@@ -1,0 +1,67 @@
+//! Models over the providers of `model`: presets and keys by the variables of whoever started the
+//! session, configured providers, embedded scripts. One HTTP client serves them all.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use attache_model::{HttpClient, Model, ProviderConfig, Providers};
+
+use crate::config::{Environment, Models};
+
+/// Sets of providers that are kept; one for each set of variables that clients handed over.
+const MOST: usize = 64;
+
+/// See the module.
+#[derive(Default)]
+pub struct ProviderModels {
+    extra: Vec<ProviderConfig>,
+    scripts: Vec<(String, String)>,
+    client: Arc<HttpClient>,
+    made: Mutex<HashMap<Environment, Arc<Providers>>>,
+}
+
+impl ProviderModels {
+    /// The presets and these configured providers.
+    #[must_use]
+    pub fn new(extra: Vec<ProviderConfig>) -> Self {
+        Self {
+            extra,
+            ..Self::default()
+        }
+    }
+
+    /// Lets `scripted/NAME` play this text.
+    #[must_use]
+    pub fn with_script(mut self, name: &str, text: &str) -> Self {
+        self.scripts.push((name.to_owned(), text.to_owned()));
+        self
+    }
+
+    fn providers(&self, environment: &Environment) -> Arc<Providers> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = made.get(environment) {
+            return Arc::clone(known);
+        }
+        let variables = environment.clone();
+        let lookup = move |name: &str| variables.get(name).map(str::to_owned);
+        let mut providers =
+            Providers::new(lookup, self.extra.clone()).with_client(Arc::clone(&self.client));
+        for (name, text) in &self.scripts {
+            providers = providers.with_script(name, text);
+        }
+        let providers = Arc::new(providers);
+        if made.len() >= MOST {
+            made.clear();
+        }
+        made.insert(environment.clone(), Arc::clone(&providers));
+        providers
+    }
+}
+
+impl Models for ProviderModels {
+    fn resolve(&self, name: &str, environment: &Environment) -> Result<Arc<dyn Model>, String> {
+        self.providers(environment)
+            .resolve(name)
+            .map_err(|error| error.to_string())
+    }
+}

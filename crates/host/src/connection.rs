@@ -1,0 +1,652 @@
+//! One connection: frames in, commands carried out in order, answers and streams out.
+//!
+//! The reader carries commands out one after the other, so a viewer may send several without
+//! waiting; only waits and streams run beside it. All frames leave through one bounded outbox:
+//! whoever fills it waits, and a stream that waits too long falls off its window and begins anew.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use attache_engine::{EngineError, Quiet};
+use attache_protocol::{
+    AgentView, Answer, Command, FRAME_LIMIT, FromHost, FromViewer, HistoryPage, QueueRef, Reach,
+    SessionView, VERSION, WireError, decode, encode,
+};
+use attache_session::SessionId;
+use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Immediacy, Origin, QueueId};
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf,
+    WriteHalf,
+};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinHandle;
+use uuid::Uuid;
+
+use crate::host::Host;
+use crate::streams::{self, Given, TreeStream};
+use crate::{from_wire, to_wire};
+
+/// Frames that wait for one socket. Whoever sends more waits.
+const OUTBOX: usize = 256;
+
+/// How long a session that its creator has not left goes on after that one has vanished.
+const VANISHED: Duration = Duration::from_secs(5);
+
+/// Sessions that an ambiguous id is answered with.
+const CANDIDATES: usize = 5;
+
+/// Fewest characters of an id's end.
+const SUFFIX: usize = 6;
+
+/// Serves one connection until its other end is gone.
+pub(crate) async fn serve<S>(host: Host, stream: S)
+where
+    S: AsyncRead + AsyncWrite + Send + 'static,
+{
+    let (read, write) = tokio::io::split(stream);
+    let (outbox, frames) = mpsc::channel(OUTBOX);
+    let writer = tokio::spawn(write_frames(write, frames));
+    let mut connection = Connection {
+        host,
+        outbox,
+        sessions: HashMap::new(),
+        tree: None,
+        waits: Vec::new(),
+        own: HashSet::new(),
+    };
+    connection.read(read).await;
+    connection.close();
+    drop(connection);
+    // The writer ends when the last frame is out or the socket is gone.
+    let _written = writer.await;
+}
+
+/// Waits until the host ends, and says why it does.
+async fn leaving(going_away: &mut watch::Receiver<Option<String>>) -> String {
+    // A host that is gone without a word ends this task too.
+    let reason = going_away.wait_for(Option::is_some).await;
+    reason
+        .ok()
+        .and_then(|reason| reason.clone())
+        .unwrap_or_default()
+}
+
+async fn write_frames<S: AsyncWrite>(
+    mut socket: WriteHalf<S>,
+    mut frames: mpsc::Receiver<FromHost>,
+) {
+    let mut batch = Vec::new();
+    let mut bytes = Vec::new();
+    while frames.recv_many(&mut batch, OUTBOX).await > 0 {
+        bytes.clear();
+        for frame in batch.drain(..) {
+            bytes.append(&mut encode(&frame));
+            bytes.push(b'\n');
+        }
+        if socket.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+    // The other end may be gone already.
+    let _shut = socket.shutdown().await;
+}
+
+struct Connection {
+    host: Host,
+    outbox: mpsc::Sender<FromHost>,
+    sessions: HashMap<SessionId, JoinHandle<()>>,
+    tree: Option<JoinHandle<()>>,
+    waits: Vec<JoinHandle<()>>,
+    /// Sessions that this connection created and has not left.
+    own: HashSet<SessionId>,
+}
+
+impl Connection {
+    async fn read<S: AsyncRead>(&mut self, socket: ReadHalf<S>) {
+        let mut lines = BufReader::new(socket);
+        let mut going_away = self.host.going_away();
+        let mut line = Vec::new();
+        let mut greeted = false;
+        loop {
+            line.clear();
+            let mut limited = (&mut lines).take(FRAME_LIMIT as u64 + 2);
+            let read = tokio::select! {
+                biased;
+                reason = leaving(&mut going_away) => {
+                    self.send(FromHost::GoingAway { reason }).await;
+                    return;
+                }
+                read = limited.read_until(b'\n', &mut line) => read,
+            };
+            match read {
+                Ok(0) | Err(_) => return,
+                Ok(_) if line.last() != Some(&b'\n') && line.len() > FRAME_LIMIT => {
+                    self.refuse(None, &invalid("a frame has at most 1 MiB"))
+                        .await;
+                    return;
+                }
+                Ok(_) => {}
+            }
+            let frame = match decode::<FromViewer>(line.trim_ascii_end()) {
+                Ok(frame) => frame,
+                Err(fault) => {
+                    self.refuse(None, &invalid(&fault.to_string())).await;
+                    continue;
+                }
+            };
+            match frame {
+                FromViewer::Hello {
+                    version,
+                    features: _,
+                    program: _,
+                } => {
+                    if version < VERSION {
+                        let text = format!(
+                            "this host speaks version {VERSION}, the viewer only {version}; \
+                             `attache restart` starts the newer program"
+                        );
+                        self.refuse(None, &EngineError::new(ErrorCode::HostIncompatible, text))
+                            .await;
+                        return;
+                    }
+                    greeted = true;
+                    let program = self.host.0.program.clone();
+                    self.send(FromHost::Hello {
+                        version: VERSION,
+                        features: Vec::new(),
+                        program,
+                    })
+                    .await;
+                }
+                FromViewer::Command { command_id, body } if greeted => {
+                    self.carry_out(command_id, body).await;
+                }
+                FromViewer::Command { command_id, .. } => {
+                    self.refuse(
+                        Some(command_id),
+                        &invalid("the first frame must be `hello`"),
+                    )
+                    .await;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, frame: FromHost) {
+        // A socket that is gone is noticed by the reader.
+        let _sent = self.outbox.send(frame).await;
+    }
+
+    async fn refuse(&self, command_id: Option<String>, error: &EngineError) {
+        let error = to_wire::error(error);
+        self.send(FromHost::OperationError { command_id, error })
+            .await;
+    }
+
+    async fn carry_out(&mut self, id: String, command: Command) {
+        match self.answer(&id, command).await {
+            Ok(Some(answer)) => self.send(FromHost::answer(id, answer)).await,
+            Ok(None) => {}
+            Err(error) => self.refuse(Some(id), &error).await,
+        }
+    }
+
+    /// Carries a command out; none when the answer comes later, or was sent already.
+    async fn answer(&mut self, id: &str, command: Command) -> Result<Option<Answer>, EngineError> {
+        let engine = self.host.engine().clone();
+        let key = (key_of(id), from_wire::digest(&command));
+        let done = |changed| Ok(Some(Answer::Done { changed }));
+        match command {
+            Command::CreateSession(new) => {
+                let detached = new.detached;
+                let session = from_wire::session(&new.session_id)?;
+                if engine.row(session).is_err() {
+                    self.host.create(*new).await?;
+                    if !detached {
+                        self.own.insert(session);
+                    }
+                }
+                self.session(session).map(Some)
+            }
+            Command::Enqueue {
+                session_id,
+                queue,
+                text,
+                start,
+                environment,
+            } => {
+                from_wire::text(&text)?;
+                let session = from_wire::session(&session_id)?;
+                let queue = self.queue(session, queue).await?;
+                if start {
+                    let environment = self.host.environment_of(environment);
+                    engine.start(session, Some(environment)).await?;
+                }
+                let rule = Rule::Enqueue {
+                    item: None,
+                    queue,
+                    text: text.into(),
+                    origin: Origin::Viewer,
+                };
+                match engine.command(session, rule, Some(key)).await? {
+                    Decided::Accepted { item } => Ok(Some(Answer::Accepted {
+                        item_id: item.to_string(),
+                        status: to_wire::status(engine.row(session)?.status),
+                    })),
+                    _ => Err(EngineError::new(
+                        ErrorCode::Internal,
+                        "input without a receipt",
+                    )),
+                }
+            }
+            Command::StartSession {
+                session_id,
+                environment,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let environment = self.host.environment_of(environment);
+                let answer = engine.start(session, Some(environment)).await?;
+                done(answer != Decided::Unchanged)
+            }
+            Command::Interrupt { session_id, tree } => done(
+                engine
+                    .interrupt(from_wire::session(&session_id)?, tree)
+                    .await?,
+            ),
+            Command::Terminate { session_id } => {
+                done(engine.terminate(from_wire::session(&session_id)?).await?)
+            }
+            Command::Delete { session_id } => {
+                engine.delete(from_wire::session(&session_id)?).await?;
+                done(true)
+            }
+            Command::Resolve { text } => self.resolve(&text).map(Some),
+            Command::ListSessions { root_session_id } => {
+                let root = root_session_id
+                    .as_deref()
+                    .map(from_wire::session)
+                    .transpose()?;
+                let rows = streams::rows(&engine, root)?;
+                let sessions = rows
+                    .iter()
+                    .map(|row| to_wire::session(&engine, row))
+                    .collect();
+                self.send_sessions(id, sessions).await;
+                Ok(None)
+            }
+            Command::GetSession { session_id } => {
+                self.session(from_wire::session(&session_id)?).map(Some)
+            }
+            Command::PageHistory { session_id, query } => {
+                let session = from_wire::session(&session_id)?;
+                Ok(Some(Answer::History {
+                    page: self.page(session, query)?,
+                }))
+            }
+            Command::Wait {
+                session_id,
+                reach,
+                timeout_seconds,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                engine.row(session)?;
+                self.wait(id.to_owned(), session, reach, timeout_seconds);
+                Ok(None)
+            }
+            Command::Attach { session_id } => {
+                let session = from_wire::session(&session_id)?;
+                let (snapshot, stream) = streams::attach(&engine, session).await?;
+                self.send(FromHost::answer(id, Answer::Done { changed: true }))
+                    .await;
+                self.send(snapshot).await;
+                let pump = tokio::spawn(pump_session(
+                    self.host.clone(),
+                    self.outbox.clone(),
+                    session,
+                    stream,
+                ));
+                if let Some(before) = self.sessions.insert(session, pump) {
+                    before.abort();
+                }
+                Ok(None)
+            }
+            Command::Detach { session_id } => {
+                let pump = self.sessions.remove(&from_wire::session(&session_id)?);
+                if let Some(pump) = &pump {
+                    pump.abort();
+                }
+                done(pump.is_some())
+            }
+            Command::Leave { session_id } => {
+                done(self.own.remove(&from_wire::session(&session_id)?))
+            }
+            Command::WatchTree { root_session_id } => {
+                let root = root_session_id
+                    .as_deref()
+                    .map(from_wire::session)
+                    .transpose()?;
+                let tree_root = root
+                    .map(|root| engine.row(root).map(|row| row.root))
+                    .transpose()?;
+                let feed = engine.tree_feed();
+                let snapshot = streams::tree_snapshot(&engine, root)?;
+                self.send(FromHost::answer(id, Answer::Done { changed: true }))
+                    .await;
+                self.send(snapshot).await;
+                let stream = TreeStream {
+                    engine,
+                    feed,
+                    root: tree_root,
+                    sequence: 0,
+                };
+                let pump = tokio::spawn(pump_tree(self.outbox.clone(), stream));
+                if let Some(before) = self.tree.replace(pump) {
+                    before.abort();
+                }
+                Ok(None)
+            }
+            Command::ListAgents { working_directory } => {
+                let entries = engine
+                    .catalog()
+                    .list(std::path::Path::new(&working_directory));
+                Ok(Some(Answer::Agents {
+                    agents: entries.into_iter().map(agent).collect(),
+                }))
+            }
+            Command::HostStatus {} => Ok(Some(Answer::Host {
+                host: self.host.view(),
+            })),
+        }
+    }
+
+    fn session(&self, session: SessionId) -> Result<Answer, EngineError> {
+        let engine = self.host.engine();
+        let row = engine.row(session)?;
+        Ok(Answer::Session {
+            session: Box::new(to_wire::session(engine, &row)),
+        })
+    }
+
+    /// Rows in as many answers as they need to stay below a frame's limit; `more` says that another
+    /// one follows.
+    async fn send_sessions(&self, id: &str, sessions: Vec<SessionView>) {
+        let mut part = Vec::new();
+        let mut bytes = 0;
+        for session in sessions {
+            let size = encode(&session).len();
+            if bytes + size > FRAME_LIMIT / 2 {
+                let sessions = std::mem::take(&mut part);
+                self.send(FromHost::answer(
+                    id,
+                    Answer::Sessions {
+                        sessions,
+                        more: true,
+                    },
+                ))
+                .await;
+                bytes = 0;
+            }
+            bytes += size;
+            part.push(session);
+        }
+        self.send(FromHost::answer(
+            id,
+            Answer::Sessions {
+                sessions: part,
+                more: false,
+            },
+        ))
+        .await;
+    }
+
+    /// Sessions of a full id or of an id's end.
+    fn resolve(&self, text: &str) -> Result<Answer, EngineError> {
+        let engine = self.host.engine();
+        let unknown = || {
+            let (shown, _) = attache_session::preview(text, 60);
+            EngineError::new(
+                ErrorCode::UnknownSession,
+                format!("there is no session {shown:?}"),
+            )
+        };
+        let text = text.trim().to_ascii_lowercase();
+        let ids = match from_wire::session(&text) {
+            Ok(id) => vec![id],
+            Err(_) => {
+                let plain = text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+                if text.len() < SUFFIX || !plain {
+                    return Err(unknown());
+                }
+                engine.ids_ending(&text, CANDIDATES + 1)?
+            }
+        };
+        let more = ids.len() > CANDIDATES;
+        let mut sessions = Vec::new();
+        for id in ids.into_iter().take(CANDIDATES) {
+            let row = engine.row(id).map_err(|_gone| unknown())?;
+            sessions.push(to_wire::session(engine, &row));
+        }
+        if sessions.is_empty() {
+            return Err(unknown());
+        }
+        Ok(Answer::Sessions { sessions, more })
+    }
+
+    fn page(
+        &self,
+        session: SessionId,
+        query: attache_protocol::HistoryQuery,
+    ) -> Result<HistoryPage, EngineError> {
+        let query = from_wire::query(query)?;
+        let page = self.host.engine().page(session, &query)?;
+        let mut items = Vec::with_capacity(page.items.len());
+        let mut bytes = 0;
+        let mut more = page.more;
+        for stored in &page.items {
+            let Some(item) = to_wire::item(stored.position, &stored.event) else {
+                continue;
+            };
+            bytes += item.text.len();
+            if bytes > FRAME_LIMIT / 2 && !items.is_empty() {
+                more = true;
+                break;
+            }
+            items.push(item);
+        }
+        let next_cursor = if more {
+            items.last().map(|item| item.at.clone())
+        } else {
+            None
+        };
+        Ok(HistoryPage {
+            items,
+            total_matching: page.total_matching,
+            next_cursor,
+        })
+    }
+
+    /// The queue that is named, made when there is none.
+    async fn queue(&self, session: SessionId, queue: QueueRef) -> Result<QueueId, EngineError> {
+        let (name, held) = match queue {
+            QueueRef::Immediate {} => return Ok(QueueId::Immediate),
+            QueueRef::Default {} => return Ok(QueueId::Default),
+            QueueRef::Named { name, held } => (name, held),
+        };
+        let engine = self.host.engine();
+        let state = engine.state(session).await?;
+        if let Some(known) = state.queues.iter().find(|queue| *queue.name == *name) {
+            return Ok(known.id);
+        }
+        let immediacy = if held {
+            Immediacy::Held
+        } else {
+            Immediacy::Queue
+        };
+        let make = Rule::CreateQueue {
+            name: Some(name.into()),
+            immediacy,
+        };
+        match engine.command(session, make, None).await? {
+            Decided::QueueMade { queue } => Ok(queue),
+            _ => Err(EngineError::new(
+                ErrorCode::Internal,
+                "a queue without an id",
+            )),
+        }
+    }
+
+    fn wait(&mut self, id: String, session: SessionId, reach: Reach, seconds: Option<u64>) {
+        let engine = self.host.engine().clone();
+        let outbox = self.outbox.clone();
+        self.waits.retain(|wait| !wait.is_finished());
+        self.waits.push(tokio::spawn(async move {
+            let reach = match reach {
+                Reach::Itself => Quiet::Itself,
+                Reach::Tree => Quiet::Tree,
+            };
+            let settled = engine.settled(session, reach);
+            let ended = match seconds {
+                None => Some(settled.await),
+                Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), settled)
+                    .await
+                    .ok(),
+            };
+            let row = engine.row(session);
+            let frame = match (ended, row) {
+                (Some(Ok(())), Ok(row)) => {
+                    let session = Box::new(to_wire::session(&engine, &row));
+                    FromHost::answer(id, Answer::Session { session })
+                }
+                (Some(Err(error)), _) | (_, Err(error)) => FromHost::OperationError {
+                    command_id: Some(id),
+                    error: to_wire::error(&error),
+                },
+                (None, Ok(row)) => FromHost::OperationError {
+                    command_id: Some(id),
+                    error: timed_out(&row),
+                },
+            };
+            // A socket that is gone is noticed by the reader.
+            let _sent = outbox.send(frame).await;
+        }));
+    }
+
+    fn close(&mut self) {
+        let pumps = self
+            .sessions
+            .drain()
+            .map(|(_, pump)| pump)
+            .chain(self.tree.take());
+        for task in pumps.chain(self.waits.drain(..)) {
+            task.abort();
+        }
+        for session in self.own.drain() {
+            let host = self.host.clone();
+            tokio::spawn(async move {
+                tokio::time::sleep(VANISHED).await;
+                if !host.engine().is_viewed(session) {
+                    // A session that is gone, or not at work, has nothing to interrupt.
+                    let _interrupted = host.engine().interrupt(session, true).await;
+                }
+            });
+        }
+    }
+}
+
+async fn pump_session(
+    host: Host,
+    outbox: mpsc::Sender<FromHost>,
+    session: SessionId,
+    mut stream: streams::SessionStream,
+) {
+    loop {
+        let frames = match stream.next().await {
+            Given::Frames(frames) => frames,
+            Given::Lagged => match streams::attach(host.engine(), session).await {
+                Ok((snapshot, anew)) => {
+                    stream = anew;
+                    vec![snapshot]
+                }
+                Err(_gone) => return,
+            },
+        };
+        for frame in frames {
+            let over = matches!(frame, FromHost::SessionTerminal { .. });
+            if outbox.send(frame).await.is_err() || over {
+                return;
+            }
+        }
+    }
+}
+
+async fn pump_tree(outbox: mpsc::Sender<FromHost>, mut stream: TreeStream) {
+    loop {
+        for frame in stream.next().await {
+            if outbox.send(frame).await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn invalid(text: &str) -> EngineError {
+    EngineError::new(ErrorCode::InvalidMessage, text)
+}
+
+fn timed_out(row: &attache_engine::SessionRow) -> WireError {
+    let mut error = to_wire::error(&EngineError::new(
+        ErrorCode::Internal,
+        format!(
+            "session {} is still {}",
+            row.session,
+            to_wire::status(row.status).as_str()
+        ),
+    ));
+    "timeout".clone_into(&mut error.code);
+    "timeout".clone_into(&mut error.category);
+    error.retryable = true;
+    error.hint = Some("Wait again, or look at it with `attache show`.".to_owned());
+    error
+}
+
+/// Command ids are the viewer's own; within a session each names one command.
+fn key_of(id: &str) -> Uuid {
+    id.parse().unwrap_or_else(|_no_uuid| {
+        let digest = from_wire::digest(&Command::Resolve {
+            text: id.to_owned(),
+        });
+        let mut bytes = [0; 16];
+        bytes.copy_from_slice(&digest[..16]);
+        Uuid::from_bytes(bytes)
+    })
+}
+
+fn agent(entry: attache_engine::CatalogEntry) -> AgentView {
+    let attache_engine::CatalogEntry {
+        name,
+        source,
+        definition,
+    } = entry;
+    match definition {
+        Ok(definition) => AgentView {
+            name,
+            description: definition.description,
+            model: definition.model,
+            tools: definition.tools,
+            parameters: definition.parameters.into_iter().map(|p| p.name).collect(),
+            source,
+            error: None,
+        },
+        Err(error) => AgentView {
+            name,
+            description: String::new(),
+            model: None,
+            tools: Vec::new(),
+            parameters: Vec::new(),
+            source,
+            error: Some(error),
+        },
+    }
+}

@@ -1,0 +1,276 @@
+//! A host: an engine with its store, its models and its definitions, ready to serve connections.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use attache_engine::parts::{Definition, MemoryStore, Store, Toolsets};
+use attache_engine::{
+    Config, Engine, EngineError, EngineHandle, Environment, Identity, NewRoot, ProviderModels,
+    SystemTime,
+};
+use attache_protocol::{HostView, NewSession};
+use attache_session::{ErrorCode, SessionId};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::catalog::FolderCatalog;
+use crate::connection;
+use crate::from_wire;
+use crate::settings::{Settings, SettingsError};
+
+/// Where sessions are kept.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Storage {
+    /// Nowhere: they go with the process.
+    Memory,
+    /// In this state folder.
+    Folder(PathBuf),
+}
+
+/// What a host is given.
+pub struct HostConfig {
+    /// Where sessions are kept.
+    pub storage: Storage,
+    /// The state folder, for people.
+    pub state_folder: PathBuf,
+    /// The user's file of settings.
+    pub settings_file: Option<PathBuf>,
+    /// The user's folder of definitions.
+    pub definitions: Option<PathBuf>,
+    /// The toolsets that definitions can ask for.
+    pub toolsets: Toolsets,
+    /// Scripts that `scripted/NAME` plays, with their names.
+    pub scripts: Vec<(String, String)>,
+    /// The host's own variables: providers' keys that it was started with.
+    pub environment: Environment,
+    /// Whose sessions these are.
+    pub identity: Identity,
+    /// Name and version, for people.
+    pub program: String,
+}
+
+/// Why a host does not start.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum HostError {
+    /// The store cannot be opened, or the engine does not start over it.
+    #[error("{0}")]
+    Engine(#[from] EngineError),
+    /// The settings do not load.
+    #[error("{0}")]
+    Settings(#[from] SettingsError),
+}
+
+/// How long turns may go on when a host ends.
+const GRACE: Duration = Duration::from_secs(5);
+
+pub(crate) struct Shared {
+    pub(crate) engine: EngineHandle,
+    pub(crate) program: String,
+    state_folder: PathBuf,
+    settings_file: Option<PathBuf>,
+    environment: Environment,
+    connections: AtomicUsize,
+    going_away: watch::Sender<Option<String>>,
+}
+
+/// A host that runs. Cheap to clone.
+#[derive(Clone)]
+pub struct Host(pub(crate) Arc<Shared>);
+
+impl Host {
+    /// Opens the store and starts the engine over it.
+    ///
+    /// # Errors
+    ///
+    /// [`HostError`] when the store is held by another process or damaged, or when the settings do
+    /// not load.
+    pub async fn open(config: HostConfig) -> Result<Self, HostError> {
+        let HostConfig {
+            storage,
+            state_folder,
+            settings_file,
+            definitions,
+            toolsets,
+            scripts,
+            environment,
+            identity,
+            program,
+        } = config;
+        let settings = Settings::load(settings_file.as_deref(), None, &environment)?;
+        let store: Arc<dyn Store> = match storage {
+            Storage::Memory => Arc::new(MemoryStore::new()),
+            Storage::Folder(folder) => attache_engine::open_store(&folder)?,
+        };
+        let mut models = ProviderModels::new(settings.providers);
+        for (name, text) in &scripts {
+            models = models.with_script(name, text);
+        }
+        let engine = Engine::start(Config {
+            store,
+            toolsets,
+            models: Arc::new(models),
+            catalog: Arc::new(FolderCatalog {
+                user_folder: definitions,
+            }),
+            time: Arc::new(SystemTime),
+            identity,
+            iteration_limit: settings.iteration_limit,
+        })
+        .await?;
+        Ok(Self(Arc::new(Shared {
+            engine,
+            program,
+            state_folder,
+            settings_file,
+            environment,
+            connections: AtomicUsize::new(0),
+            going_away: watch::channel(None).0,
+        })))
+    }
+
+    /// The engine.
+    #[must_use]
+    pub fn engine(&self) -> &EngineHandle {
+        &self.0.engine
+    }
+
+    /// Serves one connection until its other end is gone.
+    pub async fn serve<S>(&self, stream: S)
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        self.0.connections.fetch_add(1, Ordering::AcqRel);
+        connection::serve(self.clone(), stream).await;
+        self.0.connections.fetch_sub(1, Ordering::AcqRel);
+    }
+
+    /// Whether nothing needs this host: nobody is connected, and no session is at work.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.0.connections.load(Ordering::Acquire) == 0 && self.0.engine.load().1 == 0
+    }
+
+    /// Ends all work in good order and tells every connection.
+    pub async fn shutdown(&self, reason: &str) {
+        self.0.engine.shutdown(GRACE).await;
+        self.0.going_away.send_replace(Some(reason.to_owned()));
+    }
+
+    pub(crate) fn going_away(&self) -> watch::Receiver<Option<String>> {
+        self.0.going_away.subscribe()
+    }
+
+    pub(crate) fn view(&self) -> HostView {
+        let (live, busy) = self.0.engine.load();
+        HostView {
+            program: self.0.program.clone(),
+            process_id: std::process::id(),
+            state_folder: self.0.state_folder.display().to_string(),
+            live_sessions: live as u64,
+            busy_sessions: busy as u64,
+        }
+    }
+
+    /// Creates a root session as a viewer asks for it.
+    pub(crate) async fn create(&self, new: NewSession) -> Result<SessionId, EngineError> {
+        let NewSession {
+            session_id,
+            agent,
+            model,
+            parameters,
+            working_directory,
+            name,
+            first_message,
+            environment,
+            detached,
+        } = new;
+        let id = from_wire::session(&session_id)?;
+        if let Some(text) = &first_message {
+            from_wire::text(text)?;
+        }
+        let invalid = |code, text: String| EngineError::new(code, text);
+        let folder = PathBuf::from(&working_directory);
+        if !folder.is_absolute() || !folder.is_dir() {
+            return Err(invalid(
+                ErrorCode::InvalidArguments,
+                format!("{working_directory:?} is no folder that can be opened"),
+            ));
+        }
+        let environment = self.environment_of(environment);
+        let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
+            .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
+        let definition = self.definition(agent.as_deref(), &folder)?;
+        let definition = definition
+            .fill(&parameters)
+            .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
+        let model = model
+            .or_else(|| definition.model.clone())
+            .or(settings.model)
+            .ok_or_else(|| {
+                invalid(
+                    ErrorCode::ModelUnknown,
+                    "no model is chosen: pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or put \
+                     `model = \"PROVIDER/MODEL\"` into config.toml"
+                        .to_owned(),
+                )
+            })?;
+        let working_directory = match &definition.working_directory {
+            None => folder,
+            Some(named) => existing(&folder.join(named))?,
+        };
+        self.0
+            .engine
+            .create_root(NewRoot {
+                id: Some(id),
+                definition,
+                model,
+                working_directory,
+                name,
+                first: first_message,
+                environment,
+                continue_in_background: detached,
+            })
+            .await
+    }
+
+    /// The variables of a session: what its client handed over wins over what the host has.
+    pub(crate) fn environment_of(
+        &self,
+        given: std::collections::BTreeMap<String, String>,
+    ) -> Environment {
+        let mut all = self.0.environment.clone();
+        all.0.extend(from_wire::environment(given).0);
+        all
+    }
+
+    fn definition(&self, name: Option<&str>, folder: &Path) -> Result<Definition, EngineError> {
+        let Some(name) = name else {
+            return Ok(Definition::built_in());
+        };
+        self.0.engine.catalog().find(name, folder).map_err(|error| {
+            let code = match error {
+                attache_engine::CatalogError::Unknown { .. } => ErrorCode::DefinitionUnknown,
+                attache_engine::CatalogError::Invalid(_) => ErrorCode::DefinitionInvalid,
+            };
+            EngineError::new(code, error.to_string())
+        })
+    }
+}
+
+fn existing(folder: &Path) -> Result<PathBuf, EngineError> {
+    folder
+        .canonicalize()
+        .ok()
+        .filter(|folder| folder.is_dir())
+        .ok_or_else(|| {
+            EngineError::new(
+                ErrorCode::DefinitionInvalid,
+                format!(
+                    "the definition's working-directory {} is no folder",
+                    folder.display()
+                ),
+            )
+        })
+}

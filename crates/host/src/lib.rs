@@ -1,0 +1,19 @@
+//! The doors over an engine: connections and what they attach to, the conversions between values
+//! and frames, settings and definitions of a host, and the life of the daemon.
+//!
+//! No rule stands here, and no SQL: what a session does is decided by `session`, what is stored
+//! goes through the engine.
+
+mod catalog;
+mod connection;
+mod daemon;
+mod from_wire;
+mod host;
+mod settings;
+mod streams;
+mod to_wire;
+
+pub use catalog::FolderCatalog;
+pub use daemon::{Daemon, DaemonError, Idle};
+pub use host::{Host, HostConfig, HostError, Storage};
+pub use settings::{Effective, Settings, SettingsError, Source};
