@@ -10,7 +10,7 @@ use std::time::Duration;
 use attache_engine::{EngineError, Quiet};
 use attache_protocol::{
     AgentView, Answer, Command, FRAME_LIMIT, FromHost, FromViewer, HistoryPage, QueueRef, Reach,
-    SessionView, VERSION, WireError, decode, encode,
+    VERSION, WireError, decode, encode,
 };
 use attache_session::SessionId;
 use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Immediacy, Origin, QueueId};
@@ -261,18 +261,19 @@ impl Connection {
                 done(true)
             }
             Command::Resolve { text } => self.resolve(&text).map(Some),
-            Command::ListSessions { root_session_id } => {
+            Command::ListSessions {
+                root_session_id,
+                after_session_id,
+            } => {
                 let root = root_session_id
                     .as_deref()
                     .map(from_wire::session)
                     .transpose()?;
-                let rows = streams::rows(&engine, root)?;
-                let sessions = rows
-                    .iter()
-                    .map(|row| to_wire::session(&engine, row))
-                    .collect();
-                self.send_sessions(id, sessions).await;
-                Ok(None)
+                let after = after_session_id
+                    .as_deref()
+                    .map(from_wire::session)
+                    .transpose()?;
+                self.list(root, after).map(Some)
             }
             Command::GetSession { session_id } => {
                 self.session(from_wire::session(&session_id)?).map(Some)
@@ -367,36 +368,40 @@ impl Connection {
         })
     }
 
-    /// Rows in as many answers as they need to stay below a frame's limit; `more` says that another
-    /// one follows.
-    async fn send_sessions(&self, id: &str, sessions: Vec<SessionView>) {
-        let mut part = Vec::new();
-        let mut bytes = 0;
-        for session in sessions {
-            let size = encode(&session).len();
-            if bytes + size > FRAME_LIMIT / 2 {
-                let sessions = std::mem::take(&mut part);
-                self.send(FromHost::answer(
-                    id,
-                    Answer::Sessions {
-                        sessions,
-                        more: true,
-                    },
-                ))
-                .await;
-                bytes = 0;
+    /// Rows in order of birth, as many as a frame holds.
+    fn list(
+        &self,
+        root: Option<SessionId>,
+        after: Option<SessionId>,
+    ) -> Result<Answer, EngineError> {
+        let engine = self.host.engine();
+        let rows = streams::rows(engine, root)?;
+        let from = match after {
+            None => 0,
+            Some(after) => {
+                rows.iter()
+                    .position(|row| row.session == after)
+                    .ok_or_else(|| EngineError::unknown(after))?
+                    + 1
             }
-            bytes += size;
-            part.push(session);
+        };
+        let mut sessions = Vec::new();
+        let mut bytes = 0;
+        for row in rows.iter().skip(from) {
+            let session = to_wire::session(engine, row);
+            bytes += encode(&session).len();
+            if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
+                return Ok(Answer::Sessions {
+                    sessions,
+                    more: true,
+                });
+            }
+            sessions.push(session);
         }
-        self.send(FromHost::answer(
-            id,
-            Answer::Sessions {
-                sessions: part,
-                more: false,
-            },
-        ))
-        .await;
+        Ok(Answer::Sessions {
+            sessions,
+            more: false,
+        })
     }
 
     /// Sessions of a full id or of an id's end.

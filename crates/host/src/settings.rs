@@ -420,7 +420,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config.toml");
         let table = [
-            ("x = 1\nmodle = \"a/b\"\n", ":1: unknown field `x`"),
+            ("x = 1\n", ":1: unknown field `x`"),
             ("\nmodle = \"a/b\"\n", "the nearest is `model`"),
             ("model = \"ab\"\n", "PROVIDER/MODEL"),
             ("model = \n", ":1: "),

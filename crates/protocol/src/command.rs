@@ -67,6 +67,8 @@ pub enum Command {
     ListSessions {
         /// A session whose tree is asked for; none for all.
         root_session_id: Option<String>,
+        /// Only rows after this one: the last of a page that has more.
+        after_session_id: Option<String>,
     },
     /// One session's row; answered by `session`.
     GetSession {

@@ -1,0 +1,238 @@
+//! One connection as its user sees it: questions with answers, and the frames of the streams.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use attache_protocol::{
+    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, SessionView, VERSION, WireError, decode,
+    encode,
+};
+use tokio::io::{
+    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf,
+    WriteHalf,
+};
+use tokio::sync::{mpsc, oneshot};
+
+/// Why a question has no answer.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The host said no.
+    #[error("{0}")]
+    Refused(WireError),
+    /// The connection ended before the answer came.
+    #[error("the connection to the host ended: {0}")]
+    Gone(String),
+    /// The host said something that is no answer to this.
+    #[error("the host answered something else than was asked")]
+    Unexpected,
+}
+
+/// Stream frames that wait for their reader; the connection is read no further while it is full.
+const STREAM: usize = 1_024;
+
+type Reply = oneshot::Sender<Result<Answer, ClientError>>;
+
+#[derive(Default)]
+struct Pending {
+    replies: HashMap<String, Reply>,
+    gone: Option<String>,
+}
+
+/// A connection. Cheap to clone.
+#[derive(Clone)]
+pub struct Client {
+    out: mpsc::Sender<Vec<u8>>,
+    pending: Arc<Mutex<Pending>>,
+    next: Arc<AtomicU64>,
+    run: Arc<str>,
+}
+
+/// The frames of a connection's streams, in order.
+pub struct Streams(mpsc::Receiver<FromHost>);
+
+impl Streams {
+    /// The next frame; none when the connection has ended.
+    pub async fn next(&mut self) -> Option<FromHost> {
+        self.0.recv().await
+    }
+}
+
+impl Client {
+    /// Greets the host over a connection that stands. `program` is the viewer's name and version;
+    /// `run` makes its command ids unique.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when the host does not greet back.
+    pub async fn greet<S>(
+        stream: S,
+        program: &str,
+        run: &str,
+    ) -> Result<(Self, Streams), ClientError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (read, mut write) = tokio::io::split(stream);
+        let hello = FromViewer::Hello {
+            version: VERSION,
+            features: Vec::new(),
+            program: program.to_owned(),
+        };
+        let mut bytes = encode(&hello);
+        bytes.push(b'\n');
+        write
+            .write_all(&bytes)
+            .await
+            .map_err(|fault| ClientError::Gone(fault.to_string()))?;
+        let mut lines = BufReader::new(read);
+        match read_frame(&mut lines).await {
+            Ok(FromHost::Hello { .. }) => {}
+            Ok(FromHost::OperationError { error, .. }) => return Err(ClientError::Refused(error)),
+            Ok(FromHost::GoingAway { reason }) => return Err(ClientError::Gone(reason)),
+            Ok(_) => return Err(ClientError::Unexpected),
+            Err(reason) => return Err(ClientError::Gone(reason)),
+        }
+        let (out, outgoing) = mpsc::channel(64);
+        let (streamed, streams) = mpsc::channel(STREAM);
+        let pending = Arc::new(Mutex::new(Pending::default()));
+        tokio::spawn(write_all(write, outgoing));
+        tokio::spawn(read_all(lines, Arc::clone(&pending), streamed));
+        let client = Self {
+            out,
+            pending,
+            next: Arc::new(AtomicU64::new(1)),
+            run: Arc::from(run),
+        };
+        Ok((client, Streams(streams)))
+    }
+
+    /// Asks, and waits for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when the host refuses or is gone.
+    pub async fn ask(&self, command: Command) -> Result<Answer, ClientError> {
+        self.post(command).await?.await.unwrap_or_else(|_gone| {
+            let reason = lock(&self.pending).gone.clone().unwrap_or_default();
+            Err(ClientError::Gone(reason))
+        })
+    }
+
+    /// Rows of all sessions, or of one tree, in order of birth: all pages of them.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when the host refuses or is gone.
+    pub async fn sessions(&self, root: Option<&str>) -> Result<Vec<SessionView>, ClientError> {
+        let mut all: Vec<SessionView> = Vec::new();
+        loop {
+            let command = Command::ListSessions {
+                root_session_id: root.map(str::to_owned),
+                after_session_id: all.last().map(|last| last.session_id.clone()),
+            };
+            match self.ask(command).await? {
+                Answer::Sessions { mut sessions, more } => {
+                    all.append(&mut sessions);
+                    if !more {
+                        return Ok(all);
+                    }
+                }
+                _ => return Err(ClientError::Unexpected),
+            }
+        }
+    }
+
+    /// Sends a question without waiting for its answer, so that several can be under way.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Gone`] when the connection has ended.
+    pub async fn post(
+        &self,
+        command: Command,
+    ) -> Result<oneshot::Receiver<Result<Answer, ClientError>>, ClientError> {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{}-{number}", self.run);
+        let (reply, answer) = oneshot::channel();
+        {
+            let mut pending = lock(&self.pending);
+            if let Some(reason) = &pending.gone {
+                return Err(ClientError::Gone(reason.clone()));
+            }
+            pending.replies.insert(id.clone(), reply);
+        }
+        let mut bytes = encode(&FromViewer::command(id, command));
+        bytes.push(b'\n');
+        self.out
+            .send(bytes)
+            .await
+            .map_err(|_gone| ClientError::Gone("the host is gone".to_owned()))?;
+        Ok(answer)
+    }
+}
+
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+async fn write_all<S: AsyncWrite>(mut socket: WriteHalf<S>, mut out: mpsc::Receiver<Vec<u8>>) {
+    while let Some(bytes) = out.recv().await {
+        if socket.write_all(&bytes).await.is_err() {
+            return;
+        }
+    }
+    // The other end may be gone already.
+    let _shut = socket.shutdown().await;
+}
+
+async fn read_frame<S: AsyncRead>(lines: &mut BufReader<ReadHalf<S>>) -> Result<FromHost, String> {
+    let mut line = Vec::new();
+    let mut limited = lines.take(FRAME_LIMIT as u64 + 2);
+    match limited.read_until(b'\n', &mut line).await {
+        Ok(0) => Err("the host closed it".to_owned()),
+        Ok(_) => decode(line.trim_ascii_end()).map_err(|fault| fault.to_string()),
+        Err(fault) => Err(fault.to_string()),
+    }
+}
+
+async fn read_all<S: AsyncRead>(
+    mut lines: BufReader<ReadHalf<S>>,
+    pending: Arc<Mutex<Pending>>,
+    streamed: mpsc::Sender<FromHost>,
+) {
+    let reason = loop {
+        match read_frame(&mut lines).await {
+            Ok(FromHost::Answer { command_id, body }) => {
+                if let Some(reply) = lock(&pending).replies.remove(&command_id) {
+                    // Whoever asked may no longer wait.
+                    drop(reply.send(Ok(*body)));
+                }
+            }
+            Ok(FromHost::OperationError {
+                command_id: Some(id),
+                error,
+            }) => {
+                if let Some(reply) = lock(&pending).replies.remove(&id) {
+                    // Whoever asked may no longer wait.
+                    drop(reply.send(Err(ClientError::Refused(error))));
+                }
+            }
+            Ok(FromHost::OperationError {
+                command_id: None,
+                error,
+            }) => break error.message,
+            Ok(FromHost::GoingAway { reason }) => break reason,
+            Ok(frame) => {
+                // A user who follows no stream has dropped its end: nothing is lost then.
+                let _followed = streamed.send(frame).await;
+            }
+            Err(reason) => break reason,
+        }
+    };
+    let mut pending = lock(&pending);
+    pending.gone = Some(reason.clone());
+    for (_, reply) in pending.replies.drain() {
+        drop(reply.send(Err(ClientError::Gone(reason.clone()))));
+    }
+}

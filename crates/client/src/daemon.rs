@@ -1,0 +1,170 @@
+//! Finds the daemon of a state folder, and starts one when there is none.
+//!
+//! Who finds no socket, or a dead one, takes the start lock, looks again, and only then starts the
+//! program: of many that come at once, one starts it. A host that hangs up before it greets counts
+//! as none: it is leaving.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use rustix::fs::FlockOperation;
+use tokio::net::UnixStream;
+
+use crate::client::{Client, ClientError, Streams};
+
+/// Where a daemon is, and how it is started.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Its socket.
+    pub socket: PathBuf,
+    /// Its state folder.
+    pub state_folder: PathBuf,
+    /// The program that is started, with its arguments.
+    pub command: (PathBuf, Vec<OsString>),
+    /// The environment that it is started with: nothing else is handed over.
+    pub environment: Vec<(String, OsString)>,
+    /// The viewer's name and version.
+    pub program: String,
+    /// Makes the viewer's command ids unique.
+    pub run: String,
+}
+
+/// Why there is no connection.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// No daemon runs.
+    #[error("no daemon runs for the state folder {}", .0.display())]
+    None(PathBuf),
+    /// The daemon refused to talk.
+    #[error("{0}")]
+    Refused(#[from] ClientError),
+    /// A daemon could not be started.
+    #[error("the daemon could not be started: {0}")]
+    Start(String),
+    /// The operating system said no.
+    #[error("the daemon cannot be reached: {0}")]
+    Io(#[from] io::Error),
+}
+
+/// How long a daemon may take from its start to its first greeting.
+const START: Duration = Duration::from_secs(5);
+
+/// How often a starting daemon is looked for.
+const LOOK: Duration = Duration::from_millis(2);
+
+/// Connects to the daemon that runs.
+///
+/// # Errors
+///
+/// [`ConnectError::None`] when none runs, others when it does not talk to us.
+pub async fn connect(place: &Place) -> Result<(Client, Streams), ConnectError> {
+    match UnixStream::connect(&place.socket).await {
+        Ok(stream) => match Client::greet(stream, &place.program, &place.run).await {
+            Ok(connected) => Ok(connected),
+            Err(ClientError::Gone(_)) => Err(ConnectError::None(place.state_folder.clone())),
+            Err(refused) => Err(refused.into()),
+        },
+        Err(fault)
+            if matches!(
+                fault.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
+            ) =>
+        {
+            Err(ConnectError::None(place.state_folder.clone()))
+        }
+        Err(fault) => Err(fault.into()),
+    }
+}
+
+/// Connects to the daemon, and starts it when there is none.
+///
+/// # Errors
+///
+/// [`ConnectError`] when it cannot be started or does not talk to us.
+pub async fn connect_or_start(place: &Place) -> Result<(Client, Streams), ConnectError> {
+    match connect(place).await {
+        Err(ConnectError::None(_)) => {}
+        other => return other,
+    }
+    std::fs::create_dir_all(&place.state_folder)?;
+    let path = place.state_folder.join("start.lock");
+    let lock = tokio::task::spawn_blocking(move || take(&path))
+        .await
+        .map_err(|fault| ConnectError::Start(fault.to_string()))??;
+    // Another one may have started it while we stood in line. A daemon that is just leaving holds
+    // the store a little longer: then the first try fails and the second one succeeds.
+    let mut last = String::new();
+    for _ in 0..2 {
+        match connect(place).await {
+            Err(ConnectError::None(_)) => {}
+            other => return other,
+        }
+        match start(place).await {
+            Ok(connected) => {
+                drop(lock);
+                return Ok(connected);
+            }
+            Err(why) => last = why,
+        }
+    }
+    drop(lock);
+    Err(ConnectError::Start(last))
+}
+
+fn take(path: &Path) -> io::Result<File> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)?;
+    rustix::fs::flock(&file, FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+/// Starts the program and waits until it greets.
+async fn start(place: &Place) -> Result<(Client, Streams), String> {
+    let log_path = place.state_folder.join("daemon.log");
+    let log = File::options().create(true).append(true).open(&log_path);
+    let log = log.map_err(|fault| format!("{}: {fault}", log_path.display()))?;
+    let (program, arguments) = &place.command;
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the one place that may start the daemon"
+    )]
+    let mut command = tokio::process::Command::new(program);
+    command
+        .args(arguments)
+        .env_clear()
+        .envs(place.environment.iter().map(|(name, value)| (name, value)))
+        .current_dir("/")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::from(log))
+        .kill_on_drop(false);
+    let mut child = command
+        .spawn()
+        .map_err(|fault| format!("{}: {fault}", program.display()))?;
+    let greeted = async {
+        loop {
+            match connect(place).await {
+                Ok(connected) => return Ok(connected),
+                Err(ConnectError::None(_)) => tokio::time::sleep(LOOK).await,
+                Err(other) => return Err(other.to_string()),
+            }
+        }
+    };
+    tokio::select! {
+        connected = greeted => connected,
+        ended = child.wait() => {
+            let how = ended.map_or_else(|fault| fault.to_string(), |status| status.to_string());
+            Err(format!("it ended at once ({how}); see {}", log_path.display()))
+        }
+        () = tokio::time::sleep(START) => {
+            Err(format!("it did not answer within {} s; see {}", START.as_secs(), log_path.display()))
+        }
+    }
+}

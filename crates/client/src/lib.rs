@@ -1,0 +1,11 @@
+//! A viewer's side of the protocol: connect to a host (and start one on demand), ask, attach, and
+//! mirror what a stream says. Nothing of the daemon is in here; a mirror is never edited by hand.
+
+mod client;
+mod daemon;
+mod mirror;
+
+pub use attache_protocol as protocol;
+pub use client::{Client, ClientError, Streams};
+pub use daemon::{ConnectError, Place, connect, connect_or_start};
+pub use mirror::{Mirror, Seen, TreeMirror};
