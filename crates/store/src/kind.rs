@@ -79,7 +79,8 @@ pub(crate) fn asked(kinds: &[Kind]) -> u8 {
     if set == 0 { !Kind::Other.bit() } else { set }
 }
 
-/// The text of an event that a search looks at, whole; none when it has no such text.
+/// The text of an event that a search looks at, whole; none when it has no such text. It is stored
+/// in a column of its own and read back from there, so it holds all of what it is made of.
 pub(crate) fn searchable(event: &Event) -> Option<Cow<'_, str>> {
     match event {
         Event::Consumed { item, .. } => Some(Cow::Borrowed(&item.text)),

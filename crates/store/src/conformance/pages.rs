@@ -1,4 +1,4 @@
-//! Cases: pages of a history.
+//! Cases: pages of a history, filtered, searched and walked through.
 
 use attache_session::{Event, Origin, Position, Timestamp, TurnId, WatchId};
 

@@ -1,4 +1,4 @@
-//! Mail as it is stored.
+//! Mail as it is stored, and the class by which unread mail is counted.
 
 use std::sync::Arc;
 

@@ -6,18 +6,21 @@
 mod event;
 mod mail;
 mod parts;
+mod read;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-pub(crate) use event::{Encoded, decode_event, encode_event, needs};
 pub(crate) use mail::{Class, decode_mail, encode_mail};
+pub(crate) use read::{decode_event, needs};
 pub(crate) use summary::{
     Fixed, decode_partial, decode_summary, encode_fixed, encode_partial, encode_summary,
 };
+pub(crate) use write::encode_event;
 
 /// The version of the records that this program writes.
 const VERSION: u32 = 1;

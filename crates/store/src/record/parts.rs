@@ -1,4 +1,4 @@
-//! Parts that several records have.
+//! Parts that several records have, each with its two conversions.
 
 use std::sync::Arc;
 
@@ -281,19 +281,18 @@ fn yes() -> bool {
 }
 
 impl CallRecord {
-    pub(super) fn of(call: &NewCall) -> (Self, String) {
+    pub(super) fn of(call: &NewCall) -> Self {
         let NewCall {
             id,
             name,
-            arguments,
+            arguments: _,
             changes_state,
         } = call;
-        let record = Self {
+        Self {
             id: Arc::clone(id),
             name: Arc::clone(name),
             changes_state: *changes_state,
-        };
-        (record, format!("{name}\n{arguments}"))
+        }
     }
 
     pub(super) fn value(self, text: &str) -> NewCall {

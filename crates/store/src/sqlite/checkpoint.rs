@@ -36,7 +36,7 @@ impl Checkpointer {
                         db = schema::copier(&path).ok();
                     }
                     // A copy that fails is made the next time, or by the writer.
-                    if !db.as_ref().is_some_and(|db| copy(db).is_ok()) {
+                    if db.as_ref().is_none_or(|db| copy(db).is_err()) {
                         db = None;
                     }
                     finished.store(true, Ordering::Release);

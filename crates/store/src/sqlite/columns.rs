@@ -1,4 +1,4 @@
-//! Values from and to columns.
+//! Values from and to the columns of the tables.
 
 use attache_session::{Json, Position, Timestamp};
 use rusqlite::{Connection, OptionalExtension, Row, params};

@@ -66,11 +66,11 @@ fn encode(events: &[Stamped], min_reader: &mut u32) -> Result<Vec<String>, Refus
     let mut bodies = Vec::with_capacity(events.len());
     for event in events {
         match encode_event(event) {
-            Ok(encoded) => {
+            Ok(body) => {
                 if matches!(event.event, Event::Unknown { .. }) {
-                    *min_reader = (*min_reader).max(needs(&encoded.body));
+                    *min_reader = (*min_reader).max(needs(&body));
                 }
-                bodies.push(encoded.body.into_owned());
+                bodies.push(body.into_owned());
             }
             Err(Unusable::TooNew(needs)) => {
                 let text = format!("the record needs reader version {needs}");

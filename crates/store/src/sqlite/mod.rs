@@ -8,6 +8,7 @@ mod gather;
 mod heads;
 mod job;
 mod lock;
+mod lookup;
 mod page;
 mod read;
 mod schema;

@@ -19,6 +19,23 @@ struct Range {
     kinds: u8,
 }
 
+impl Range {
+    /// The kinds as a condition that the index alone answers. The simplest that says it: a rare
+    /// kind is looked for in the whole index of a session.
+    fn condition(&self) -> String {
+        let kinds = Kind::ALL.map(|kind| (kind, self.kinds & kind.bit() != 0));
+        let asked = kinds.iter().filter(|(_, asked)| *asked);
+        let numbers: Vec<String> = asked.map(|(kind, _)| (*kind as u8).to_string()).collect();
+        match numbers.as_slice() {
+            [one] => format!("kind = {one}"),
+            all if all.len() == Kind::ALL.len() - 1 && self.kinds & Kind::Other.bit() == 0 => {
+                "kind > 0".to_owned()
+            }
+            all => format!("kind IN ({})", all.join(", ")),
+        }
+    }
+}
+
 /// A found event with its kind and its number among those of its kind.
 struct Found {
     item: LogItem,
@@ -72,12 +89,13 @@ fn listed(
     // One more than asked for tells whether there is more.
     let limit = int((query.limit as u64).saturating_add(1));
     let order = if query.newest { "DESC" } else { "ASC" };
+    let kinds = range.condition();
     let mut events = db.prepare_cached(&format!(
         "SELECT {EVENT} FROM event WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 \
-         AND (?4 >> kind) & 1 ORDER BY seq {order} LIMIT ?5"
+         AND {kinds} ORDER BY seq {order} LIMIT ?4"
     ))?;
     let (after, last) = (int(range.after), int(range.last));
-    let mut rows = events.query(params![range.sid, after, last, range.kinds, limit])?;
+    let mut rows = events.query(params![range.sid, after, last, limit])?;
     let mut found = Vec::new();
     let mut more = false;
     while let Some(row) = rows.next()? {
@@ -159,12 +177,13 @@ fn searched(
     query: &PageQuery,
     needle: &Needle,
 ) -> Result<Page, ReadError> {
-    let mut texts = db.prepare_cached(
+    let kinds = range.condition();
+    let mut texts = db.prepare_cached(&format!(
         "SELECT seq, text FROM event WHERE sid = ?1 AND seq > ?2 AND seq <= ?3 \
-         AND (?4 >> kind) & 1 ORDER BY seq",
-    )?;
+         AND {kinds} ORDER BY seq"
+    ))?;
     let (after, last) = (int(range.after), int(range.last));
-    let mut rows = texts.query(params![range.sid, after, last, range.kinds])?;
+    let mut rows = texts.query(params![range.sid, after, last])?;
     let mut places = std::collections::VecDeque::new();
     let mut total = 0_u64;
     while let Some(row) = rows.next()? {

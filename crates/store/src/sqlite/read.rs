@@ -1,6 +1,7 @@
 //! Reading logs and rows. Each read takes a connection of its own and gives it back; what belongs
 //! together is read in one transaction.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -186,7 +187,11 @@ impl Log for SqliteStore {
 /// The columns of a row, in the order in which [`row`] reads them.
 const ROW: &str = "sid, uuid, generation, head, last_at, root, spawner, epoch, fixed, summary";
 
-fn row(db: &Connection, columns: &rusqlite::Row<'_>) -> Result<Row, ReadError> {
+fn row(
+    db: &Connection,
+    columns: &rusqlite::Row<'_>,
+    unread: &mut UnreadRows,
+) -> Result<Row, ReadError> {
     let sid: i64 = columns.get(0)?;
     let spawner: Option<[u8; 16]> = columns.get(6)?;
     let epoch: Option<[u8; 16]> = columns.get(7)?;
@@ -201,18 +206,50 @@ fn row(db: &Connection, columns: &rusqlite::Row<'_>) -> Result<Row, ReadError> {
         root: SessionId(id(columns, 5)?),
         spawner: spawner.map(|bytes| SessionId(Uuid::from_bytes(bytes))),
         summary: Arc::new(decode_summary(fixed, changing, epoch)?),
-        unread: unread(db, sid)?,
+        unread: unread.of(db, sid)?,
     })
 }
 
-fn unread(db: &Connection, sid: i64) -> Result<Unread, ReadError> {
-    let mut unread = Unread::default();
-    let mut classes =
-        db.prepare_cached("SELECT class, count(*) FROM mail WHERE sid = ?1 GROUP BY class")?;
-    let mut rows = classes.query([sid])?;
+/// Rows from which on a listing counts all unread mail at once.
+const MANY_ROWS: u32 = 32;
+
+/// What lies unread, for the rows of a listing: asked for row by row while they are few.
+#[derive(Default)]
+struct UnreadRows {
+    asked: u32,
+    all: Option<HashMap<i64, Unread>>,
+}
+
+impl UnreadRows {
+    fn of(&mut self, db: &Connection, sid: i64) -> Result<Unread, ReadError> {
+        if let Some(all) = &self.all {
+            return Ok(all.get(&sid).copied().unwrap_or_default());
+        }
+        self.asked += 1;
+        if self.asked > MANY_ROWS {
+            let sql = "SELECT class, count(*), sid FROM mail GROUP BY sid, class";
+            let all = counted(db, sql, [])?;
+            let unread = all.get(&sid).copied().unwrap_or_default();
+            self.all = Some(all);
+            return Ok(unread);
+        }
+        let sql = "SELECT class, count(*), sid FROM mail WHERE sid = ?1 GROUP BY class";
+        let one = counted(db, sql, [sid])?;
+        Ok(one.get(&sid).copied().unwrap_or_default())
+    }
+}
+
+fn counted(
+    db: &Connection,
+    sql: &str,
+    values: impl Params,
+) -> Result<HashMap<i64, Unread>, ReadError> {
+    let mut unread: HashMap<i64, Unread> = HashMap::new();
+    let mut classes = db.prepare_cached(sql)?;
+    let mut rows = classes.query(values)?;
     while let Some(row) = rows.next()? {
         let count = u32::try_from(number(row, 1)?).unwrap_or(u32::MAX);
-        Class::add(&mut unread, row.get(0)?, count);
+        Class::add(unread.entry(row.get(2)?).or_default(), row.get(0)?, count);
     }
     Ok(unread)
 }
@@ -221,8 +258,9 @@ fn list(db: &Connection, from: &str, values: impl Params) -> Result<Vec<Row>, Re
     let mut listing = db.prepare_cached(&format!("SELECT {ROW} FROM {from}"))?;
     let mut found = listing.query(values)?;
     let mut rows = Vec::new();
+    let mut unread = UnreadRows::default();
     while let Some(columns) = found.next()? {
-        rows.push(row(db, columns)?);
+        rows.push(row(db, columns, &mut unread)?);
     }
     Ok(rows)
 }

@@ -1,20 +1,19 @@
 //! Writes to the tables, inside the transaction of a group. Everything is checked before the first
 //! write, so a refusal leaves nothing behind and undoes nothing of others.
 
-use attache_session::{Epoch, Generation, MailId, NewMail, Position, SessionId, Stamped, Summary};
+use attache_session::{Generation, MailId, NewMail, Position, SessionId, Stamped, Summary};
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
-use uuid::Uuid;
 
-use super::columns::{id, int, kind_number, known_command, number, time};
-use super::heads::{Counts, Entry, Heads, pack, unpack};
+use super::columns::{id, int, kind_number, number};
+use super::heads::{Counts, Entry, Heads, pack};
 use super::job::Ready;
 use crate::append::{Born, CommandRecord};
 use crate::check::{self, Checked, Head, Lookup};
 use crate::entity::{Entity, EntityPut};
 use crate::kind::searchable;
-use crate::read::{Kind, KnownCommand, Partial};
+use crate::read::{Kind, Partial};
 use crate::record::{Class, Fixed, encode_fixed, encode_mail, encode_partial};
 use crate::refused::Refused;
 
@@ -49,7 +48,7 @@ impl From<rusqlite::Error> for Failure {
 #[derive(Debug)]
 pub(super) struct Tables {
     pub(super) db: Connection,
-    heads: Heads,
+    pub(super) heads: Heads,
     /// Row number of the newest event.
     pub(super) last_pos: i64,
     /// Groups without events.
@@ -487,29 +486,6 @@ impl Tables {
             .execute([before])?;
         Ok(swept as u64)
     }
-
-    fn sid(&mut self, session: SessionId) -> Result<i64, Failure> {
-        match self.entry(session)? {
-            Some(entry) => Ok(entry.sid),
-            None => Err(Refused::Unknown { session }.into()),
-        }
-    }
-
-    fn entry(&mut self, session: SessionId) -> Result<Option<&mut Entry>, rusqlite::Error> {
-        let Self { db, heads, .. } = self;
-        if heads.get(session).is_none() {
-            let stored = db
-                .prepare_cached(
-                    "SELECT sid, generation, head, last_at, epoch, min_reader, counts, fixed \
-                     FROM session WHERE uuid = ?1",
-                )?
-                .query_row([session.0.as_bytes()], entry_of)
-                .optional()?;
-            let Some(entry) = stored else { return Ok(None) };
-            heads.insert(session, entry);
-        }
-        Ok(heads.get(session))
-    }
 }
 
 /// A session that is to be written for the first time.
@@ -519,102 +495,4 @@ struct Newborn<'a> {
     events: &'a [Stamped],
     summary: &'a Summary,
     min_reader: u32,
-}
-
-fn entry_of(row: &Row<'_>) -> Result<Entry, rusqlite::Error> {
-    let epoch: Option<[u8; 16]> = row.get(4)?;
-    let fixed = row.get_ref(7)?.as_str().unwrap_or_default();
-    Ok(Entry {
-        sid: row.get(0)?,
-        head: Head {
-            generation: Generation(number(row, 1)?),
-            head: Position(number(row, 2)?),
-            last_at: time(row, 3)?,
-            epoch: epoch.map(|bytes| Epoch(Uuid::from_bytes(bytes))),
-            min_reader: u32::try_from(number(row, 5)?).unwrap_or(u32::MAX),
-        },
-        counts: unpack(row.get_ref(6)?.as_blob().unwrap_or_default()),
-        // An unreadable one is written anew.
-        fixed: Fixed::read(fixed).unwrap_or_default(),
-        unread: None,
-        partial: true,
-    })
-}
-
-impl Lookup for Tables {
-    type Error = Failure;
-
-    fn head(&mut self, session: SessionId) -> Result<Option<Head>, Failure> {
-        Ok(self.entry(session)?.map(|entry| entry.head))
-    }
-
-    fn lies(&mut self, session: SessionId, mail: MailId) -> Result<bool, Failure> {
-        let sid = self.sid(session)?;
-        let found = self
-            .db
-            .prepare_cached("SELECT 1 FROM mail WHERE id = ?1 AND sid = ?2")?
-            .exists([int(mail.0), sid])?;
-        Ok(found)
-    }
-
-    fn unread(&mut self, session: SessionId) -> Result<usize, Failure> {
-        let Some(entry) = self.entry(session)? else {
-            return Ok(0);
-        };
-        if let Some(rows) = entry.unread {
-            return Ok(rows);
-        }
-        let sid = entry.sid;
-        let rows = self
-            .db
-            .prepare_cached("SELECT count(*) FROM mail WHERE sid = ?1")?
-            .query_row([sid], |row| number(row, 0))?;
-        let rows = usize::try_from(rows).unwrap_or(usize::MAX);
-        if let Some(entry) = self.heads.get(session) {
-            entry.unread = Some(rows);
-        }
-        Ok(rows)
-    }
-
-    fn command(&mut self, session: SessionId, id: Uuid) -> Result<Option<KnownCommand>, Failure> {
-        let Some(entry) = self.entry(session)? else {
-            return Ok(None);
-        };
-        let sid = entry.sid;
-        Ok(known_command(&self.db, sid, id)?)
-    }
-
-    fn parents(&mut self, session: SessionId) -> Result<Vec<SessionId>, Failure> {
-        let Some(entry) = self.entry(session)? else {
-            return Ok(Vec::new());
-        };
-        let sid = entry.sid;
-        let mut up = self.db.prepare_cached(
-            "SELECT uuid FROM link JOIN session ON sid = parent WHERE child = ?1 AND uuid IS NOT NULL",
-        )?;
-        let parents = up.query_map([sid], |row| Ok(SessionId(id(row, 0)?)))?;
-        Ok(parents.collect::<Result<_, _>>()?)
-    }
-
-    fn quota(&mut self, session: SessionId, key: &str) -> Result<i64, Failure> {
-        let Some(entry) = self.entry(session)? else {
-            return Ok(0);
-        };
-        let sid = entry.sid;
-        let used = self
-            .db
-            .prepare_cached("SELECT used FROM quota WHERE sid = ?1 AND key = ?2")?
-            .query_row(params![sid, key], |row| row.get(0))
-            .optional()?;
-        Ok(used.unwrap_or(0))
-    }
-
-    fn entity_tag(&mut self, id: Uuid) -> Result<Option<u64>, Failure> {
-        let tag = self
-            .db
-            .prepare_cached("SELECT tag FROM entity WHERE id = ?1")?
-            .query_row([id.as_bytes()], |row| number(row, 0))
-            .optional()?;
-        Ok(tag)
-    }
 }

@@ -243,11 +243,17 @@ impl Writer {
         before: (i64, i64),
         written: (i64, i64),
     ) -> Option<Refused> {
-        if error.sqlite_error_code() == Some(ErrorCode::DiskFull) {
+        // Neither leaves a doubt about what is stored, and both pass.
+        let passing = match error.sqlite_error_code() {
+            Some(ErrorCode::DiskFull) => Some(Refused::StorageFull),
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Some(Refused::Locked),
+            _ => None,
+        };
+        if let Some(refused) = passing {
             let undone = tables.db.is_autocommit() || tables.db.execute_batch("ROLLBACK").is_ok();
             if undone && tables.look().is_ok() {
                 self.tables = Some(tables);
-                return Some(Refused::StorageFull);
+                return Some(refused);
             }
         }
         drop(tables);
