@@ -10,6 +10,8 @@ mod job;
 mod lock;
 mod lookup;
 mod page;
+#[cfg(test)]
+mod plans;
 mod read;
 mod schema;
 mod tables;
