@@ -5,6 +5,9 @@
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::append::Append;
+use crate::kind::stored_kind;
+
 /// Where in the life of an append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Place {
@@ -35,6 +38,20 @@ pub fn reached(kind: &str, place: Place) {
     {
         std::process::abort();
     }
+}
+
+/// The stored kinds of an append's events, births included, each once.
+#[must_use]
+pub fn kinds(append: &Append) -> Vec<String> {
+    let births = append.births.iter().flat_map(|birth| &birth.events);
+    let mut kinds: Vec<String> = Vec::new();
+    for stamped in append.events.iter().chain(births) {
+        let kind = stored_kind(&stamped.event);
+        if !kinds.iter().any(|other| other == kind) {
+            kinds.push(kind.to_owned());
+        }
+    }
+    kinds
 }
 
 fn parse(text: &str) -> Option<Plan> {

@@ -40,6 +40,29 @@ pub(crate) fn decode_event(
     })
 }
 
+/// A stored event for showing: one that needs a newer reader is kept like any other that is not
+/// understood.
+pub(crate) fn show_event(
+    at: Timestamp,
+    body: &str,
+    text: Option<&str>,
+) -> Result<Stamped, Unusable> {
+    match decode_event(at, body, text) {
+        Err(Unusable::TooNew(_)) => {
+            let opened = Opened::of(body)?;
+            Ok(Stamped {
+                at,
+                observed: opened.observed.map(Timestamp),
+                event: Event::Unknown {
+                    kind: opened.kind.as_ref().into(),
+                    body: Json::from_checked(body),
+                },
+            })
+        }
+        other => other,
+    }
+}
+
 /// The event, if its kind is known and its fields fit.
 fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
     let fields = opened.fields();

@@ -10,8 +10,6 @@ mod job;
 mod lock;
 mod lookup;
 mod page;
-#[cfg(test)]
-mod plans;
 mod read;
 mod schema;
 mod tables;
@@ -148,6 +146,8 @@ impl SqliteStore {
 impl Drop for SqliteStore {
     fn drop(&mut self) {
         self.jobs = None;
+        // The writer closes last, and leaves one whole file.
+        self.readers.close();
         if let Some(thread) = self.thread.take() {
             // A writer that panicked has answered nobody; there is nothing to add.
             drop(thread.join());

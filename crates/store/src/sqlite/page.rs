@@ -10,6 +10,11 @@ use super::read::{EVENT, Place, item, with_text};
 use crate::fold::Needle;
 use crate::kind::asked;
 use crate::read::{Kind, LogItem, Page, PageQuery, ReadError};
+use crate::record::show_event;
+
+/// A page that ends this near to the end of the log has what lies beyond it counted: the page of a
+/// viewer ends where its session is, a few events behind.
+const TAIL: u64 = 1_000;
 
 /// The part of a log that a query is about: positions after `after`, up to `last`.
 struct Range {
@@ -104,7 +109,7 @@ fn listed(
             break;
         }
         found.push(Found {
-            item: item(db, row)?,
+            item: item(db, row, show_event)?,
             kind: row.get(4)?,
             nth: number(row, 5)?,
         });
@@ -143,6 +148,9 @@ fn total(
         } else {
             match here.clone().next_back() {
                 Some(last) if query.newest => last.nth,
+                _ if place.head - range.last <= TAIL => {
+                    all.saturating_sub(beyond(db, range.sid, range.last, kind)?)
+                }
                 _ => count(db, range.sid, range.last, kind)?,
             }
         };
@@ -157,6 +165,14 @@ fn total(
         total += upper.saturating_sub(lower);
     }
     Ok(total)
+}
+
+/// How many events of a kind there are after a position.
+fn beyond(db: &Connection, sid: i64, last: u64, kind: Kind) -> Result<u64, ReadError> {
+    let count = db
+        .prepare_cached("SELECT count(*) FROM event WHERE sid = ?1 AND seq > ?2 AND kind = ?3")?
+        .query_row(params![sid, int(last), kind as u8], |row| number(row, 0))?;
+    Ok(count)
 }
 
 /// How many events of a kind there are up to a position.
@@ -208,7 +224,7 @@ fn searched(
     for seq in places {
         let mut rows = events.query([range.sid, seq])?;
         if let Some(row) = rows.next()? {
-            items.push(item(db, row)?);
+            items.push(item(db, row, show_event)?);
         }
     }
     Ok(Page {

@@ -41,6 +41,10 @@ impl Readers {
         }
     }
 
+    pub(super) fn close(&self) {
+        lock(&self.idle).clear();
+    }
+
     /// Reads from one moment.
     fn read<T>(
         &self,
@@ -129,17 +133,23 @@ pub(super) fn with_text<T>(
     }
 }
 
+/// How a record becomes an event.
+type Decode = fn(Timestamp, &str, Option<&str>) -> Result<Stamped, Unusable>;
+
 /// The columns of an event, in the order in which [`item`] reads them.
 pub(super) const EVENT: &str = "seq, at, text, body, kind, nth";
 
-/// A stored event.
-pub(super) fn item(db: &Connection, row: &rusqlite::Row<'_>) -> Result<LogItem, ReadError> {
+/// A stored event. Who folds the log needs all of it; who shows it can pass over what is for a
+/// newer reader.
+pub(super) fn item(
+    db: &Connection,
+    row: &rusqlite::Row<'_>,
+    decode: Decode,
+) -> Result<LogItem, ReadError> {
     let at: Timestamp = time(row, 1)?;
     let body = row.get_ref(3)?;
     let event: Stamped = with_text(db, row.get_ref(2)?, |text| {
-        with_text(db, body, |body| {
-            decode_event(at, body.unwrap_or_default(), text)
-        })
+        with_text(db, body, |body| decode(at, body.unwrap_or_default(), text))
     })???;
     Ok(LogItem {
         position: Position(number(row, 0)?),
@@ -164,7 +174,7 @@ impl Log for SqliteStore {
             let mut rows = events.query(params![sid, int(after.0), int(limit as u64)])?;
             let mut items = Vec::new();
             while let Some(row) = rows.next()? {
-                items.push(item(db, row)?);
+                items.push(item(db, row, decode_event)?);
             }
             Ok(items)
         })

@@ -1,6 +1,8 @@
 //! The store in a file passes the suite, and keeps its promises when the file, the disk or another
 //! process does not.
 
+mod plans;
+
 use std::fs;
 
 use attache_session::{Event, Json, Position};
@@ -331,6 +333,16 @@ fn a_session_of_a_newer_version_is_for_reading_only_and_says_which() {
     assert_eq!(log, Err(ReadError::TooNew { needs: 9 }));
     assert_eq!(store.events(session(1), Position(0), 2).unwrap().len(), 2);
     assert!(store.row(session(1)).unwrap().is_some());
+    let query = PageQuery {
+        after: None,
+        up_to: None,
+        kinds: vec![],
+        search: None,
+        limit: 5,
+        newest: false,
+    };
+    let page = store.page(session(1), &query).unwrap();
+    assert!(matches!(page.items[0].event.event, Event::Unknown { .. }));
     let append = author.append(vec![said("b")]);
     let Err(Refused::Failed(text)) = wait(store.commit(append)) else {
         panic!("it was written to");
@@ -495,4 +507,39 @@ fn readers_see_whole_appends_while_the_writer_writes() {
             author.write(store, vec![said("a"), said("b")]);
         }
     });
+}
+
+#[test]
+fn the_total_of_a_page_far_from_the_end_counts_what_is_before_it() {
+    let held = Held::new();
+    let mut author = Author::root(held.store(), 1);
+    for _ in 0..3 {
+        let mut events = vec![Event::Noted {
+            code: "c".into(),
+            text: "once".into(),
+        }];
+        events.extend((0..999).map(|number| said(&number.to_string())));
+        author.write(held.store(), events);
+    }
+    // Positions 3, 1003 and 2003 are notes; all but them and the birth are answers.
+    for (kind, up_to, total) in [
+        (Kind::Assistant, 1_500, 1_496),
+        (Kind::Assistant, 3_000, 2_995),
+        (Kind::Diagnostic, 1_500, 2),
+        (Kind::Diagnostic, 2, 0),
+        (Kind::User, 1_500, 0),
+    ] {
+        for newest in [false, true] {
+            let query = PageQuery {
+                after: None,
+                up_to: Some(Position(up_to)),
+                kinds: vec![kind],
+                search: None,
+                limit: 1,
+                newest,
+            };
+            let page = held.store().page(session(1), &query).unwrap();
+            assert_eq!(page.total_matching, total, "{query:?}");
+        }
+    }
 }

@@ -212,14 +212,7 @@ impl Writer {
                 let result = tables.append(&ready);
                 #[cfg(feature = "fault")]
                 if result.is_ok() {
-                    let mut kinds: Vec<String> = Vec::new();
-                    for stamped in &ready.append.events {
-                        let kind = crate::stored_kind(&stamped.event);
-                        if !kinds.iter().any(|other| other == kind) {
-                            kinds.push(kind.to_owned());
-                        }
-                    }
-                    group.kinds.extend(kinds);
+                    group.kinds.extend(crate::fault::kinds(&ready.append));
                 }
                 group.note(result, reply)
             }

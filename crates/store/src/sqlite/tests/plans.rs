@@ -7,11 +7,11 @@ use attache_session::{
 };
 use proptest::prelude::*;
 
-use super::{Options, SqliteStore};
 use crate::append::{Append, Charge, CommandRecord};
 use crate::conformance::{Author, said, session, uuid, wait};
 use crate::memory::MemoryStore;
 use crate::read::{Kind, PageQuery, RowFilter, Store};
+use crate::sqlite::{Options, SqliteStore};
 
 /// Sessions of a plan.
 const SESSIONS: u128 = 4;
@@ -294,10 +294,10 @@ fn all(store: &dyn Store) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
     #[test]
-    fn both_stores_do_the_same(steps in prop::collection::vec(step(), 1..40)) {
+    fn both_stores_do_the_same(steps in prop::collection::vec(step(), 20..100)) {
         use crate::append::Writes;
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("attache.db");
