@@ -68,7 +68,10 @@ impl Lookup for Tables {
     }
 
     fn lies(&mut self, session: SessionId, mail: MailId) -> Result<bool, Failure> {
-        let sid = self.sid(session)?;
+        let Some(entry) = self.entry(session)? else {
+            return Ok(false);
+        };
+        let sid = entry.sid;
         let found = self
             .db
             .prepare_cached("SELECT 1 FROM mail WHERE id = ?1 AND sid = ?2")?
