@@ -34,7 +34,7 @@ impl Range {
         match numbers.as_slice() {
             [one] => format!("kind = {one}"),
             all if all.len() == Kind::ALL.len() - 1 && self.kinds & Kind::Other.bit() == 0 => {
-                "kind > 0".to_owned()
+                "kind BETWEEN 1 AND 5".to_owned()
             }
             all => format!("kind IN ({})", all.join(", ")),
         }
@@ -91,8 +91,13 @@ fn listed(
     range: &Range,
     query: &PageQuery,
 ) -> Result<Page, ReadError> {
-    // One more than asked for tells whether there is more.
-    let limit = int((query.limit as u64).saturating_add(1));
+    // One more than asked for tells whether there is more; a look for more than there are would
+    // read the rest of the log in vain.
+    let asked = Kind::ALL
+        .into_iter()
+        .filter(|kind| range.kinds & kind.bit() != 0);
+    let most: u64 = asked.map(|kind| place.counts[kind as usize]).sum();
+    let limit = int((query.limit as u64).saturating_add(1).min(most));
     let order = if query.newest { "DESC" } else { "ASC" };
     let kinds = range.condition();
     let mut events = db.prepare_cached(&format!(
