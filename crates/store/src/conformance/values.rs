@@ -112,7 +112,7 @@ impl Author {
             agent: "agent".into(),
             definition: Json::from_checked("{\"name\": \"agent\"}"),
             model: "echo/echo".into(),
-            working_directory: "/work".into(),
+            working_directory: "/srv/project".into(),
             root: parent.map_or(self.id(), Author::root_id),
             parents: parent.map(Author::id).into_iter().collect(),
             takes_input: true,
