@@ -1,6 +1,6 @@
 //! A whole engine in memory, with a puppet for a model.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use attache_agent::{CallContext, Caller, Cancel, Definition, ToolOutcome, Toolsets};
@@ -116,7 +116,17 @@ impl World {
     }
 
     /// A root session of a definition.
-    pub async fn root_of(&self, mut definition: Definition, first: Option<&str>) -> SessionId {
+    pub async fn root_of(&self, definition: Definition, first: Option<&str>) -> SessionId {
+        self.root_at(&std::env::temp_dir(), definition, first).await
+    }
+
+    /// A root session of a definition, at work in a folder.
+    pub async fn root_at(
+        &self,
+        folder: &Path,
+        mut definition: Definition,
+        first: Option<&str>,
+    ) -> SessionId {
         definition
             .tools
             .retain(|tool| self.toolsets.belt(std::slice::from_ref(tool)).is_ok());
@@ -124,7 +134,7 @@ impl World {
             id: None,
             definition,
             model: "puppet/puppet".to_owned(),
-            working_directory: std::env::temp_dir(),
+            working_directory: folder.to_owned(),
             name: None,
             first: first.map(str::to_owned),
             environment: Environment::default(),
@@ -145,14 +155,18 @@ impl World {
         let tool = belt.get(tool).expect("the belt has the tool");
         // The setter lives until the call has ended.
         let (_set, cancel) = Cancel::new();
+        let caller = Caller {
+            session: caller,
+            turn: TurnId(1),
+            call: format!("call-{}", self.next()).into(),
+        };
+        let sessions = self.engine.sessions();
         let context = CallContext {
-            caller: Caller {
-                session: caller,
-                turn: TurnId(1),
-                call: format!("call-{}", self.next()).into(),
-            },
-            working_directory: PathBuf::from("/"),
-            sessions: self.engine.sessions(),
+            working_directory: sessions
+                .working_directory(&caller)
+                .expect("the caller exists"),
+            caller,
+            sessions,
             cancel,
         };
         tool.call(context, arguments).await

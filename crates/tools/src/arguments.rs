@@ -54,6 +54,18 @@ impl Arguments {
         }
     }
 
+    /// A text of any length up to the limit for sent texts, taken as it is: blank and empty too.
+    pub(crate) fn exact_text(&mut self, name: &str) -> Result<Option<String>, ToolError> {
+        if let Some(Value::String(text)) = self.left.get(name)
+            && text.trim().is_empty()
+        {
+            let text = text.clone();
+            self.left.remove(name);
+            return Ok(Some(text));
+        }
+        self.long_text(name)
+    }
+
     /// A short text, not empty.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, ToolError> {
         match self.take(name) {
@@ -223,7 +235,7 @@ fn wrong_type(name: &str, wanted: &str, value: &Value) -> ToolError {
 }
 
 /// A piece of the caller's own text, bounded.
-fn quoted(text: &str) -> String {
+pub(crate) fn quoted(text: &str) -> String {
     let (shown, more) = attache_agent::session::preview(text, 60);
     format!("{shown:?}{}", if more { "…" } else { "" })
 }

@@ -6,6 +6,7 @@
 mod agent_session;
 mod arguments;
 mod current_session;
+mod filesystem;
 mod show;
 
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use attache_agent::Toolsets;
 
 pub use agent_session::AgentSession;
 pub use current_session::CurrentSession;
+pub use filesystem::Filesystem;
 
 /// The toolsets that every host has.
 #[must_use]
@@ -21,4 +23,5 @@ pub fn built_in() -> Toolsets {
     Toolsets::new()
         .with(Arc::new(AgentSession))
         .with(Arc::new(CurrentSession))
+        .with(Arc::new(Filesystem))
 }
