@@ -274,3 +274,21 @@ fn existing(folder: &Path) -> Result<PathBuf, EngineError> {
             )
         })
 }
+
+/// The variables that a host keeps of those that it was started with.
+#[must_use]
+pub fn environment(given: std::collections::BTreeMap<String, String>) -> Environment {
+    from_wire::environment(given)
+}
+
+/// Whose sessions these are.
+#[must_use]
+pub fn identity(user: String, computer: String) -> Identity {
+    Identity { user, computer }
+}
+
+/// A fresh UUIDv7.
+#[must_use]
+pub fn fresh_id() -> uuid::Uuid {
+    attache_engine::Time::fresh(&SystemTime)
+}

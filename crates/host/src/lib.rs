@@ -15,5 +15,5 @@ mod to_wire;
 
 pub use catalog::FolderCatalog;
 pub use daemon::{Daemon, DaemonError, Idle};
-pub use host::{Host, HostConfig, HostError, Storage};
+pub use host::{Host, HostConfig, HostError, Storage, environment, fresh_id, identity};
 pub use settings::{Effective, Settings, SettingsError, Source};

@@ -1,0 +1,289 @@
+//! The command line as it is written: subcommands, flags and their examples.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+/// Hosts agent sessions that you can delegate from, walk away from and come back to.
+#[derive(Parser, Debug)]
+#[command(name = "attache", version, max_term_width = 100)]
+#[command(after_help = "Example:\n  attache run \"Summarise the files in this folder\"")]
+pub(crate) struct Cli {
+    /// Print data as JSON: one document, or one object a line where it streams.
+    #[arg(long, global = true)]
+    json: bool,
+
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+impl Cli {
+    pub(crate) fn json(&self) -> bool {
+        self.json
+    }
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Show the main job without a key or a network: a scripted parent and its sub-agents.
+    ///
+    /// Only the model is scripted. The parent looks at DIR through three sub-agents that really read
+    /// its files, and joins what they found.
+    #[command(after_help = "Example:\n  attache demo ~/project")]
+    Demo {
+        /// The folder to look at; the current one by default.
+        dir: Option<PathBuf>,
+    },
+    /// Run one session until it and all its sub-agents are quiet, and stream the answer.
+    #[command(
+        after_help = "Example:\n  attache run --model openai/gpt-5 \"Review the last commit\"\n  git diff | attache run -"
+    )]
+    Run(Run),
+    /// Talk to a session line by line: a new one, or one that exists.
+    #[command(after_help = "Example:\n  attache chat\n  attache chat 3f9a1c2b")]
+    Chat(Chat),
+    /// Run the daemon in the foreground.
+    #[command(after_help = "Example:\n  attache serve")]
+    Serve {
+        /// Leave after some idle time, as a daemon does that a command has started.
+        #[arg(long, hide = true)]
+        on_demand: bool,
+    },
+    /// End the daemon in good order and start it anew.
+    #[command(after_help = "Example:\n  attache restart")]
+    Restart,
+    /// List sessions, oldest first.
+    #[command(after_help = "Example:\n  attache ls --status running")]
+    Ls {
+        /// Only sessions of this status.
+        #[arg(long)]
+        status: Option<StatusName>,
+        /// Only sessions without a parent.
+        #[arg(long)]
+        roots: bool,
+    },
+    /// Show the tree of sessions with status, outcome and usage.
+    #[command(after_help = "Example:\n  attache tree\n  attache tree 3f9a1c2b --json")]
+    Tree {
+        /// A session whose tree is shown; all trees by default.
+        id: Option<String>,
+    },
+    /// Show one session in full.
+    #[command(after_help = "Example:\n  attache show 3f9a1c2b")]
+    Show {
+        /// The session: its id, or at least 6 characters from its end.
+        id: String,
+    },
+    /// Send input to a session; a stopped one is started.
+    #[command(
+        after_help = "Example:\n  attache send 3f9a1c2b \"Look at the tests too\"\n  attache send 3f9a1c2b --immediate \"Stop at the first failure\""
+    )]
+    Send(Send),
+    /// Wait until a session and all its sub-agents are quiet.
+    #[command(after_help = "Example:\n  attache wait 3f9a1c2b --timeout 60")]
+    Wait {
+        /// The session.
+        id: String,
+        /// Only until the session itself has settled.
+        #[arg(long = "self")]
+        itself: bool,
+        /// Seconds at most; exit code 5 when they run out.
+        #[arg(long, value_name = "SECONDS")]
+        timeout: Option<u64>,
+    },
+    /// Read a session's history.
+    #[command(
+        after_help = "Example:\n  attache events 3f9a1c2b --type tool_call --search src/\n  attache events 3f9a1c2b --follow"
+    )]
+    Events(Events),
+    /// Start a stopped session; what waits for it is worked on.
+    #[command(after_help = "Example:\n  attache start 3f9a1c2b")]
+    Start {
+        /// The session.
+        id: String,
+    },
+    /// End a session's current run; what was said stays.
+    #[command(after_help = "Example:\n  attache interrupt 3f9a1c2b --tree")]
+    Interrupt {
+        /// The session.
+        id: String,
+        /// The runs of all its sub-agents too.
+        #[arg(long)]
+        tree: bool,
+    },
+    /// End a session and all its sub-agents now; the history stays.
+    #[command(after_help = "Example:\n  attache terminate 3f9a1c2b")]
+    Terminate {
+        /// The session.
+        id: String,
+    },
+    /// Delete a stored session that is not running.
+    #[command(after_help = "Example:\n  attache rm 3f9a1c2b --yes")]
+    Rm {
+        /// The session.
+        id: String,
+        /// Do not ask.
+        #[arg(long)]
+        yes: bool,
+    },
+    /// List the agent definitions that can be named, and those that do not load.
+    #[command(after_help = "Example:\n  attache agents")]
+    Agents,
+    /// Show the settings in force and where they come from, and check what a run needs.
+    #[command(after_help = "Example:\n  attache doctor")]
+    Doctor,
+    /// Print the completion script of a shell.
+    #[command(
+        after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"
+    )]
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Run {
+    /// The task; `-` reads it from standard input.
+    pub(crate) prompt: String,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
+    /// Print the session's id and return; it goes on by itself.
+    #[arg(long, conflicts_with = "in_process")]
+    pub(crate) detach: bool,
+    /// Run in this process, without a daemon; refused while one holds the state folder.
+    #[arg(long)]
+    pub(crate) in_process: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Chat {
+    /// A session that exists; a new one by default.
+    pub(crate) id: Option<String>,
+    #[command(flatten)]
+    pub(crate) choice: Choice,
+}
+
+/// What a new session is made of.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Choice {
+    /// An agent definition; `attache agents` lists them.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The model.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// A value of one of the definition's parameters; repeatable.
+    #[arg(long = "param", value_name = "K=V", value_parser = pair)]
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Send {
+    /// The session.
+    pub(crate) id: String,
+    /// The text; `-` reads it from standard input.
+    pub(crate) text: String,
+    /// Steer the current run at its next tool boundary.
+    #[arg(long, conflicts_with_all = ["queue", "held"])]
+    pub(crate) immediate: bool,
+    /// A queue of this name, made if there is none.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) queue: Option<String>,
+    /// Hold it back: a queue that is made for it is held.
+    #[arg(long)]
+    pub(crate) held: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Events {
+    /// The session.
+    pub(crate) id: String,
+    /// Only events after this time, as an earlier page gave it.
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) after: Option<String>,
+    /// Only events of this type; repeatable.
+    #[arg(long = "type", value_name = "TYPE")]
+    pub(crate) types: Vec<TypeName>,
+    /// Only events that contain this, in whatever case.
+    #[arg(long)]
+    pub(crate) search: Option<String>,
+    /// At most this many, 1 to 200.
+    #[arg(long, default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
+    pub(crate) limit: u32,
+    /// Go on with what comes.
+    #[arg(long)]
+    pub(crate) follow: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum StatusName {
+    Running,
+    Idle,
+    Stopped,
+    Error,
+}
+
+impl StatusName {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Idle => "idle",
+            Self::Stopped => "stopped",
+            Self::Error => "error",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+#[value(rename_all = "snake_case")]
+pub(crate) enum TypeName {
+    User,
+    Assistant,
+    ToolCall,
+    ToolResult,
+    Diagnostic,
+}
+
+impl TypeName {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::ToolCall => "tool_call",
+            Self::ToolResult => "tool_result",
+            Self::Diagnostic => "diagnostic",
+        }
+    }
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("must have the form NAME=VALUE".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound_and_every_command_has_an_example() {
+        let command = Cli::command();
+        command.clone().debug_assert();
+        for sub in command.get_subcommands() {
+            let help = sub
+                .get_after_help()
+                .map(ToString::to_string)
+                .unwrap_or_default();
+            assert!(
+                help.contains("Example"),
+                "{} has no example",
+                sub.get_name()
+            );
+        }
+    }
+}

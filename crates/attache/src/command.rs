@@ -1,0 +1,144 @@
+//! The subcommands, one file each, and what several of them need.
+
+mod agents;
+mod chat;
+mod completions;
+mod control;
+mod demo;
+mod doctor;
+mod events;
+mod follow;
+mod list;
+mod restart;
+mod run;
+mod send;
+mod serve;
+mod show;
+mod wait;
+
+use std::io::Read;
+
+use attache_client::protocol::{Answer, Command as Ask, NewSession};
+use attache_client::{Client, ClientError};
+
+use crate::cli::{Choice, Cli, Command};
+use crate::clock;
+use crate::fail::Failure;
+use crate::link::{self, Link};
+use crate::output::Output;
+
+/// Longest text that is sent to a session, in bytes: what fits into a frame beside its envelope.
+const TEXT_LIMIT: usize = 1024 * 1024 - 16 * 1024;
+
+/// Runs a command; the answer is its exit code.
+pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
+    match cli.command {
+        None => {
+            chat::chat(
+                crate::cli::Chat {
+                    id: None,
+                    choice: Choice::default(),
+                },
+                output,
+            )
+            .await
+        }
+        Some(Command::Demo { dir }) => demo::demo(dir, output).await,
+        Some(Command::Run(run)) => run::run(run, output).await,
+        Some(Command::Chat(chat)) => chat::chat(chat, output).await,
+        Some(Command::Serve { on_demand }) => serve::serve(on_demand, output).await,
+        Some(Command::Restart) => restart::restart(output).await,
+        Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,
+        Some(Command::Tree { id }) => list::tree(id.as_deref(), output).await,
+        Some(Command::Show { id }) => show::show(&id, output).await,
+        Some(Command::Send(send)) => send::send(send, output).await,
+        Some(Command::Wait {
+            id,
+            itself,
+            timeout,
+        }) => wait::wait(&id, itself, timeout, output).await,
+        Some(Command::Events(events)) => events::events(events, output).await,
+        Some(Command::Start { id }) => control::start(&id, output).await,
+        Some(Command::Interrupt { id, tree }) => control::interrupt(&id, tree, output).await,
+        Some(Command::Terminate { id }) => control::terminate(&id, output).await,
+        Some(Command::Rm { id, yes }) => control::rm(&id, yes, output).await,
+        Some(Command::Agents) => agents::agents(output).await,
+        Some(Command::Doctor) => doctor::doctor(output).await,
+        Some(Command::Completions { shell }) => completions::completions(shell, output),
+    }
+}
+
+/// A text of the command line, or of standard input.
+fn text_of(text: &str) -> Result<String, Failure> {
+    let text = if text == "-" {
+        let mut bytes = Vec::new();
+        std::io::stdin()
+            .lock()
+            .take(TEXT_LIMIT as u64 + 1)
+            .read_to_end(&mut bytes)
+            .map_err(|fault| Failure::usage(format!("standard input cannot be read: {fault}")))?;
+        String::from_utf8(bytes)
+            .map_err(|_fault| Failure::usage("standard input is not UTF-8 text"))?
+    } else {
+        text.to_owned()
+    };
+    if text.len() > TEXT_LIMIT {
+        return Err(Failure::new(
+            crate::fail::USAGE,
+            "text-too-large",
+            format!(
+                "the text has {} bytes; at most {TEXT_LIMIT} are taken",
+                text.len()
+            ),
+        )
+        .with_hint("Put larger content into a file and name it."));
+    }
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the text is empty"));
+    }
+    Ok(text)
+}
+
+/// A new root session as the command line asks for it.
+fn new_session(
+    choice: &Choice,
+    first_message: Option<String>,
+    detached: bool,
+) -> Result<NewSession, Failure> {
+    let working_directory = link::working_directory()?;
+    let model = choice.model.as_deref().map(|model| {
+        // A script's path is the caller's, not the daemon's.
+        match model.strip_prefix("scripted/") {
+            Some(path) if working_directory.join(path).is_file() => {
+                format!("scripted/{}", working_directory.join(path).display())
+            }
+            _ => model.to_owned(),
+        }
+    });
+    Ok(NewSession {
+        session_id: clock::id(),
+        agent: choice.agent.clone(),
+        model,
+        parameters: choice.parameters.iter().cloned().collect(),
+        working_directory: working_directory.display().to_string(),
+        name: None,
+        first_message,
+        environment: link::environment(),
+        detached,
+    })
+}
+
+/// Asks for something that is answered by `done`.
+async fn done(client: &Client, ask: Ask) -> Result<bool, Failure> {
+    match client.ask(ask).await? {
+        Answer::Done { changed } => Ok(changed),
+        _ => Err(ClientError::Unexpected.into()),
+    }
+}
+
+/// The daemon, and a session of it that a person named.
+async fn session(id: &str) -> Result<(Link, attache_client::protocol::SessionView), Failure> {
+    let link = Link::daemon().await?;
+    let session = link.find(id).await?;
+    Ok((link, session))
+}

@@ -1,0 +1,180 @@
+//! `attache chat`: a session line by line. A line is sent, the answer is streamed; Ctrl-C ends the
+//! run and keeps the session, end of input leaves it.
+
+use attache_client::protocol::{Answer, Command, EventKind, QueueRef, SessionView, Status};
+use attache_client::{ClientError, Mirror, Seen};
+use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
+
+use super::{done, new_session};
+use crate::cli::Chat;
+use crate::fail::Failure;
+use crate::link::{self, Link};
+use crate::output::Output;
+use crate::tree_view::short;
+
+pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
+    let Chat { id, choice } = chat;
+    if output.is_json() {
+        return Err(Failure::usage(
+            "chat is for people; use run, send and events with --json",
+        ));
+    }
+    let mut link = Link::daemon().await?;
+    let session = match id {
+        Some(id) => link.find(&id).await?,
+        None => {
+            let new = new_session(&choice, None, true)?;
+            match link
+                .client
+                .ask(Command::CreateSession(Box::new(new)))
+                .await?
+            {
+                Answer::Session { session } => *session,
+                _ => return Err(ClientError::Unexpected.into()),
+            }
+        }
+    };
+    output.note(&format!(
+        "session {} ({}); Ctrl-C ends a run, Ctrl-D leaves",
+        short(&session.session_id),
+        session.model
+    ));
+    done(
+        &link.client,
+        Command::Attach {
+            session_id: session.session_id.clone(),
+        },
+    )
+    .await?;
+    let mut talk = Talk {
+        output,
+        session,
+        mirror: Mirror::default(),
+        open_line: false,
+    };
+    let mut lines = BufReader::new(tokio::io::stdin());
+    loop {
+        talk.until_idle(&mut link).await?;
+        match talk.line(&mut lines, &mut link).await? {
+            None => return Ok(0),
+            Some(text) if text.trim().is_empty() => {}
+            Some(text) => {
+                let ask = Command::Enqueue {
+                    session_id: talk.session.session_id.clone(),
+                    queue: QueueRef::Default {},
+                    text,
+                    start: true,
+                    environment: link::environment(),
+                };
+                let Answer::Accepted { status, .. } = link.client.ask(ask).await? else {
+                    return Err(ClientError::Unexpected.into());
+                };
+                talk.session.status = status;
+            }
+        }
+    }
+}
+
+struct Talk<'a> {
+    output: &'a Output,
+    session: SessionView,
+    mirror: Mirror,
+    open_line: bool,
+}
+
+impl Talk<'_> {
+    /// Shows what comes until the session no longer runs.
+    async fn until_idle(&mut self, link: &mut Link) -> Result<(), Failure> {
+        while self.mirror.session.is_none() || self.session.status == Status::Running {
+            tokio::select! {
+                frame = link.streams.next() => match frame {
+                    Some(frame) => self.frame(frame),
+                    None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),
+                },
+                pressed = tokio::signal::ctrl_c() => {
+                    if pressed.is_ok() {
+                        let session_id = self.session.session_id.clone();
+                        done(&link.client, Command::Interrupt { session_id, tree: false }).await?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The next line of input; what comes meanwhile is shown.
+    async fn line(
+        &mut self,
+        lines: &mut BufReader<Stdin>,
+        link: &mut Link,
+    ) -> Result<Option<String>, Failure> {
+        self.output.progress("> ");
+        let mut bytes = Vec::new();
+        loop {
+            tokio::select! {
+                biased;
+                frame = link.streams.next() => match frame {
+                    Some(frame) => self.frame(frame),
+                    None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),
+                },
+                read = lines.read_until(b'\n', &mut bytes) => {
+                    return match read {
+                        Ok(0) => Ok(None),
+                        Ok(_) => {
+                            let text = String::from_utf8_lossy(&bytes).into_owned();
+                            Ok(Some(text.trim_end_matches(['\n', '\r']).to_owned()))
+                        }
+                        Err(fault) => {
+                            Err(Failure::usage(format!("standard input cannot be read: {fault}")))
+                        }
+                    };
+                }
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: attache_client::protocol::FromHost) {
+        for seen in self.mirror.apply(frame) {
+            match seen {
+                Seen::Fresh => {
+                    if let Some(session) = &self.mirror.session {
+                        self.session = session.clone();
+                    }
+                    for item in self.mirror.items.clone() {
+                        self.item(item.kind, &item.text, 0, item.name.as_deref());
+                    }
+                }
+                Seen::Text(text) => {
+                    self.output.text(&text);
+                    self.open_line = true;
+                }
+                Seen::Item { item, streamed } => {
+                    self.item(item.kind, &item.text, streamed, item.name.as_deref());
+                }
+                Seen::Session(session) => self.session = *session,
+                Seen::Terminal(reason) => {
+                    self.output.note(&format!("the session ended: {reason}"));
+                    self.session.status = Status::Stopped;
+                }
+            }
+        }
+    }
+
+    fn item(&mut self, kind: EventKind, text: &str, streamed: usize, name: Option<&str>) {
+        match kind {
+            EventKind::Assistant => {
+                self.output.text(text.get(streamed..).unwrap_or_default());
+                self.output.line("");
+                self.open_line = false;
+            }
+            EventKind::ToolCall => {
+                if std::mem::take(&mut self.open_line) {
+                    self.output.line("");
+                }
+                self.output.note(&format!("  [{}]", name.unwrap_or("tool")));
+            }
+            EventKind::Diagnostic => self.output.note(&format!("  {text}")),
+            EventKind::User | EventKind::ToolResult => {}
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `start`, `interrupt`, `terminate` and `rm`: what is done to one session from outside.
+
+use std::io::{BufRead, IsTerminal};
+
+use attache_client::protocol::Command;
+use serde_json::json;
+
+use super::{done, session};
+use crate::fail::Failure;
+use crate::link;
+use crate::output::Output;
+use crate::tree_view::short;
+
+pub(crate) async fn start(id: &str, output: &Output) -> Result<u8, Failure> {
+    let (link, session) = session(id).await?;
+    let session_id = session.session_id.clone();
+    let ask = Command::StartSession {
+        session_id,
+        environment: link::environment(),
+    };
+    let changed = done(&link.client, ask).await?;
+    told(
+        output,
+        &session.session_id,
+        "started",
+        changed,
+        "was not stopped",
+    );
+    Ok(0)
+}
+
+pub(crate) async fn interrupt(id: &str, tree: bool, output: &Output) -> Result<u8, Failure> {
+    let (link, session) = session(id).await?;
+    let session_id = session.session_id.clone();
+    let changed = done(&link.client, Command::Interrupt { session_id, tree }).await?;
+    told(
+        output,
+        &session.session_id,
+        "interrupted",
+        changed,
+        "was not running",
+    );
+    Ok(0)
+}
+
+pub(crate) async fn terminate(id: &str, output: &Output) -> Result<u8, Failure> {
+    let (link, session) = session(id).await?;
+    let session_id = session.session_id.clone();
+    let changed = done(&link.client, Command::Terminate { session_id }).await?;
+    told(
+        output,
+        &session.session_id,
+        "terminated",
+        changed,
+        "was stopped already",
+    );
+    Ok(0)
+}
+
+pub(crate) async fn rm(id: &str, yes: bool, output: &Output) -> Result<u8, Failure> {
+    let (link, session) = session(id).await?;
+    if !yes {
+        if !std::io::stdin().is_terminal() {
+            return Err(Failure::usage(
+                "deleting a session needs --yes where nobody can be asked",
+            ));
+        }
+        let name = &session.name;
+        output.note(&format!(
+            "Delete session {} ({name}) with its history? [y/N]",
+            session.session_id
+        ));
+        let mut answer = String::new();
+        std::io::stdin()
+            .lock()
+            .read_line(&mut answer)
+            .map_err(|fault| Failure::usage(format!("no answer: {fault}")))?;
+        if !matches!(answer.trim(), "y" | "Y" | "yes") {
+            return Err(Failure::usage("nothing was deleted"));
+        }
+    }
+    let session_id = session.session_id.clone();
+    done(&link.client, Command::Delete { session_id }).await?;
+    told(output, &session.session_id, "deleted", true, "");
+    Ok(0)
+}
+
+fn told(output: &Output, id: &str, what: &str, changed: bool, otherwise: &str) {
+    let value = json!({ "session_id": id, "ok": true, "changed": changed });
+    output.data(&value, || {
+        let what = if changed { what } else { otherwise };
+        format!("{} {what}\n", short(id))
+    });
+}

@@ -1,0 +1,152 @@
+//! `attache doctor`: the settings in force with where each came from, and what a run needs.
+
+use attache_client::protocol::{Answer, Command};
+use attache_host::Settings;
+use serde_json::{Value, json};
+
+use crate::fail::{FAILED, Failure};
+use crate::link::{self, Link};
+use crate::output::Output;
+use crate::places::Places;
+
+/// One thing that was looked at.
+struct Check {
+    name: &'static str,
+    ok: bool,
+    detail: String,
+    hint: Option<String>,
+}
+
+pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
+    let places = Places::find()?;
+    let folder = link::working_directory()?;
+    let environment = attache_host::environment(link::environment());
+    let settings_file = places.settings_file();
+    let settings = Settings::load(Some(&settings_file), Some(&folder), &environment);
+    let mut checks = vec![state(&places)];
+    checks.push(daemon().await);
+    let mut effective = Vec::new();
+    match settings {
+        Ok(settings) => {
+            checks.push(model(&settings));
+            effective = settings.effective;
+        }
+        Err(error) => checks.push(Check {
+            name: "settings",
+            ok: false,
+            detail: error.to_string(),
+            hint: Some("Mend the setting at the named place.".to_owned()),
+        }),
+    }
+    for variable in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+        let set = environment
+            .get(variable)
+            .is_some_and(|value| !value.is_empty());
+        checks.push(Check {
+            name: variable,
+            ok: true,
+            detail: if set { "set" } else { "not set" }.to_owned(),
+            hint: None,
+        });
+    }
+    let all_ok = checks.iter().all(|check| check.ok);
+    let value = json!({
+        "state_folder": places.state.display().to_string(),
+        "socket": places.socket.display().to_string(),
+        "settings_file": settings_file.display().to_string(),
+        "settings": effective
+            .iter()
+            .map(|one| json!({ "key": one.key, "value": one.value, "source": one.source.to_string() }))
+            .collect::<Vec<Value>>(),
+        "checks": checks
+            .iter()
+            .map(|one| json!({
+                "name": one.name, "ok": one.ok, "detail": one.detail, "hint": one.hint,
+            }))
+            .collect::<Vec<Value>>(),
+    });
+    output.data(&value, || {
+        let mut text = format!(
+            "state folder  {}\nsocket        {}\nsettings      {}\n\n",
+            places.state.display(),
+            places.socket.display(),
+            settings_file.display()
+        );
+        for one in &effective {
+            text.push_str(&format!("{} = {}  ({})\n", one.key, one.value, one.source));
+        }
+        text.push('\n');
+        for one in &checks {
+            let mark = if one.ok { "ok  " } else { "FAIL" };
+            text.push_str(&format!("{mark}  {}: {}\n", one.name, one.detail));
+            if let Some(hint) = &one.hint {
+                text.push_str(&format!("      {hint}\n"));
+            }
+        }
+        text
+    });
+    Ok(if all_ok { 0 } else { FAILED })
+}
+
+fn state(places: &Places) -> Check {
+    let folder = &places.state;
+    let made = std::fs::create_dir_all(folder).and_then(|()| {
+        let probe = folder.join(format!("probe-{}", std::process::id()));
+        std::fs::write(&probe, b"probe")?;
+        std::fs::remove_file(&probe)
+    });
+    Check {
+        name: "state folder",
+        ok: made.is_ok(),
+        detail: match &made {
+            Ok(()) => "can be written".to_owned(),
+            Err(fault) => format!("{}: {fault}", folder.display()),
+        },
+        hint: made
+            .is_err()
+            .then(|| "Set ATTACHE_HOME to a folder that you may write.".to_owned()),
+    }
+}
+
+async fn daemon() -> Check {
+    let (ok, detail) = match Link::running_daemon().await {
+        Ok(None) => (true, "none runs; one is started on demand".to_owned()),
+        Ok(Some(link)) => match link.client.ask(Command::HostStatus {}).await {
+            Ok(Answer::Host { host }) => (
+                true,
+                format!(
+                    "{}, process {}, {} live sessions, {} at work or watched",
+                    host.program, host.process_id, host.live_sessions, host.busy_sessions
+                ),
+            ),
+            Ok(_) => (
+                false,
+                "it answered something else than was asked".to_owned(),
+            ),
+            Err(error) => (false, error.to_string()),
+        },
+        Err(failure) => (false, failure.message),
+    };
+    Check {
+        name: "daemon",
+        ok,
+        detail,
+        hint: (!ok).then(|| "`attache restart` ends it and starts a new one.".to_owned()),
+    }
+}
+
+fn model(settings: &Settings) -> Check {
+    match &settings.model {
+        Some(model) => Check { name: "model", ok: true, detail: model.clone(), hint: None },
+        None => Check {
+            name: "model",
+            ok: true,
+            detail: "none is chosen".to_owned(),
+            hint: Some(
+                "Pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or put `model = \"PROVIDER/MODEL\"` \
+                 into the settings. `attache demo` and `--model echo/any` need none."
+                    .to_owned(),
+            ),
+        },
+    }
+}

@@ -1,0 +1,309 @@
+//! Follows a session that this command has started until its tree is quiet: streams its answer,
+//! shows the tree while it works, and says how it ended.
+
+use attache_client::protocol::{
+    Answer, Command, EventKind, HistoryItem, HistoryQuery, NewSession, Reach, SessionView,
+};
+use attache_client::{Client, ClientError, Mirror, Seen, TreeMirror};
+use serde_json::json;
+use tokio::sync::oneshot;
+
+use crate::fail::{FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
+use crate::link::Link;
+use crate::output::Output;
+use crate::shape;
+use crate::tree_view::{self, Painter};
+
+/// What is shown beside the answer.
+#[derive(Clone, Copy)]
+pub(crate) struct Follow {
+    /// Lines for the sub-agents' steps where there is no terminal.
+    pub(crate) tree: bool,
+}
+
+/// Creates a session, follows it to its end, and gives the exit code of its outcome.
+pub(crate) async fn run(
+    mut link: Link,
+    new: NewSession,
+    follow: Follow,
+    output: &Output,
+) -> Result<u8, Failure> {
+    let session_id = new.session_id.clone();
+    let client = link.client.clone();
+    // All four are under way at once: the host carries them out in order.
+    let created = client.post(Command::CreateSession(Box::new(new))).await?;
+    let attached = client
+        .post(Command::Attach {
+            session_id: session_id.clone(),
+        })
+        .await?;
+    let watches_tree = follow.tree || output.is_live();
+    if watches_tree {
+        let root_session_id = Some(session_id.clone());
+        drop(client.post(Command::WatchTree { root_session_id }).await?);
+    }
+    let quiet = client
+        .post(Command::Wait {
+            session_id: session_id.clone(),
+            reach: Reach::Tree,
+            timeout_seconds: None,
+        })
+        .await?;
+    answered(created).await?;
+    answered(attached).await?;
+    let mut shown = Shown::new(output, session_id.clone(), follow.tree);
+    let interrupted = shown.until_quiet(&mut link, quiet).await?;
+    let session = finish(&client, &session_id, &mut shown).await?;
+    let text = shown.answer.clone();
+    shown.end();
+    let outcome = session.outcome.as_deref().unwrap_or("succeeded");
+    if output.is_json() {
+        output.value(&json!({
+            "type": "result",
+            "session_id": session.session_id,
+            "outcome": session.outcome,
+            "end_reason": session.end_reason,
+            "text": text,
+            "usage": shape::usage(&session.usage),
+            "cost_usd": session.cost_usd,
+        }));
+    }
+    if outcome != "succeeded" && !output.is_json() {
+        let why = shown.note.as_deref().unwrap_or("the run did not succeed");
+        output.note(&format!(
+            "attache: {why} ({}, {outcome})",
+            session.end_reason.as_deref().unwrap_or("unknown")
+        ));
+        output.note(&format!(
+            "  `attache show {}` has the whole of it.",
+            tree_view::short(&session_id)
+        ));
+    }
+    link.close().await;
+    Ok(match outcome {
+        _ if interrupted => INTERRUPTED,
+        "succeeded" => 0,
+        "interrupted" => INTERRUPTED,
+        "timed-out" => TIMED_OUT,
+        "out-of-budget" => REFUSED,
+        _ => FAILED,
+    })
+}
+
+type Reply = oneshot::Receiver<Result<Answer, ClientError>>;
+
+async fn answered(reply: Reply) -> Result<Answer, Failure> {
+    match reply.await {
+        Ok(answer) => Ok(answer?),
+        Err(_gone) => Err(ClientError::Gone("it ended before it answered".to_owned()).into()),
+    }
+}
+
+/// The session as it ended, and what of its answer has not been seen: the wait is answered beside
+/// the stream and may come first.
+async fn finish(
+    client: &Client,
+    session_id: &str,
+    shown: &mut Shown<'_>,
+) -> Result<SessionView, Failure> {
+    let session_id = session_id.to_owned();
+    let query = HistoryQuery {
+        after: None,
+        kinds: Vec::new(),
+        search: None,
+        limit: 50,
+        newest: true,
+    };
+    let ask = Command::PageHistory {
+        session_id: session_id.clone(),
+        query,
+    };
+    let Answer::History { page } = client.ask(ask).await? else {
+        return Err(ClientError::Unexpected.into());
+    };
+    for item in page.items {
+        if item.position > shown.last {
+            shown.item(&item, shown.streamed_of(&item));
+        }
+    }
+    match client.ask(Command::GetSession { session_id }).await? {
+        Answer::Session { session } => Ok(*session),
+        _ => Err(ClientError::Unexpected.into()),
+    }
+}
+
+/// What a person has seen so far.
+struct Shown<'a> {
+    output: &'a Output,
+    session_id: String,
+    mirror: Mirror,
+    tree: TreeMirror,
+    painter: Painter<'a>,
+    /// Lines for sub-agents' steps, where nothing can be painted.
+    lines: Option<tree_view::Steps>,
+    /// Position of the last item that was shown.
+    last: u64,
+    /// The last text of the model.
+    answer: String,
+    /// The last note, which tells what went wrong.
+    note: Option<String>,
+    /// Text was printed, and its line is not ended.
+    open_line: bool,
+    status: String,
+}
+
+impl<'a> Shown<'a> {
+    fn new(output: &'a Output, session_id: String, lines: bool) -> Self {
+        let lines =
+            (lines && !output.is_live() && !output.is_json()).then(tree_view::Steps::default);
+        Self {
+            output,
+            session_id,
+            mirror: Mirror::default(),
+            tree: TreeMirror::default(),
+            painter: Painter::new(output),
+            lines,
+            last: 0,
+            answer: String::new(),
+            note: None,
+            open_line: false,
+            status: String::new(),
+        }
+    }
+
+    /// Shows what comes until the tree is quiet; the answer is whether a person interrupted it.
+    async fn until_quiet(&mut self, link: &mut Link, mut quiet: Reply) -> Result<bool, Failure> {
+        let mut interrupted = false;
+        loop {
+            tokio::select! {
+                biased;
+                frame = link.streams.next() => match frame {
+                    Some(frame) => self.frame(frame),
+                    None => return answered(quiet).await.map(|_session| interrupted),
+                },
+                answer = &mut quiet => {
+                    answer.unwrap_or_else(|_gone| {
+                        Err(ClientError::Gone("it ended before it answered".to_owned()))
+                    })?;
+                    return Ok(interrupted);
+                }
+                pressed = tokio::signal::ctrl_c() => {
+                    if pressed.is_err() {
+                        continue;
+                    }
+                    if interrupted {
+                        // The second time nobody waits for the rest.
+                        return Err(Failure::new(INTERRUPTED, "interrupted", "interrupted"));
+                    }
+                    interrupted = true;
+                    let session_id = self.session_id.clone();
+                    drop(link.client.post(Command::Interrupt { session_id, tree: true }).await?);
+                }
+            }
+        }
+    }
+
+    fn frame(&mut self, frame: attache_client::protocol::FromHost) {
+        if self.tree.apply(&frame) {
+            if let Some(steps) = &mut self.lines {
+                for line in steps.news(self.tree.rows()) {
+                    self.output.note(&line);
+                }
+            }
+            if !self.open_line {
+                self.painter.paint(self.tree.rows());
+            }
+            return;
+        }
+        for seen in self.mirror.apply(frame) {
+            match seen {
+                Seen::Fresh => {
+                    for item in self.mirror.items.clone() {
+                        if item.position > self.last {
+                            self.item(&item, 0);
+                        }
+                    }
+                }
+                Seen::Text(text) => self.text(&text),
+                Seen::Item { item, streamed } => self.item(&item, streamed),
+                Seen::Session(session) => self.session(&session),
+                Seen::Terminal(reason) => self.note = Some(format!("the session ended: {reason}")),
+            }
+        }
+    }
+
+    /// How much of an item's text was seen as it streamed.
+    fn streamed_of(&self, item: &HistoryItem) -> usize {
+        match &self.mirror.running {
+            Some(running)
+                if item.kind == EventKind::Assistant && item.turn == Some(running.turn) =>
+            {
+                if item.text.starts_with(&running.text) {
+                    running.text.len()
+                } else {
+                    0
+                }
+            }
+            _ => 0,
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.output.is_json() {
+            self.output.value(&json!({
+                "type": "delta", "session_id": self.session_id, "text": text,
+            }));
+            return;
+        }
+        self.painter.clear();
+        self.output.text(text);
+        self.open_line = !text.ends_with('\n');
+    }
+
+    fn item(&mut self, item: &HistoryItem, streamed: usize) {
+        self.last = self.last.max(item.position);
+        match item.kind {
+            EventKind::Assistant => {
+                self.answer.clone_from(&item.text);
+                if !self.output.is_json()
+                    && let Some(rest) = item.text.get(streamed..).filter(|rest| !rest.is_empty())
+                {
+                    self.text(rest);
+                }
+                self.end_line();
+            }
+            EventKind::Diagnostic => self.note = Some(item.text.clone()),
+            EventKind::User | EventKind::ToolCall | EventKind::ToolResult => {}
+        }
+        if self.output.is_json() {
+            let mut value = shape::item(item);
+            value["type"] = json!("item");
+            value["session_id"] = json!(self.session_id);
+            self.output.value(&value);
+        }
+    }
+
+    fn session(&mut self, session: &SessionView) {
+        let status = session.status.as_str();
+        if self.output.is_json() && self.status != status {
+            self.output.value(&json!({
+                "type": "status", "session_id": session.session_id, "status": status,
+            }));
+        }
+        status.clone_into(&mut self.status);
+    }
+
+    fn end_line(&mut self) {
+        if std::mem::take(&mut self.open_line) {
+            self.output.line("");
+        }
+    }
+
+    fn end(&mut self) {
+        self.end_line();
+        if self.output.is_live() {
+            self.painter.paint(self.tree.rows());
+            self.painter.leave();
+        }
+    }
+}

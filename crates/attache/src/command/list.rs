@@ -1,0 +1,66 @@
+//! `attache ls` and `attache tree`: sessions as a table, and as trees.
+
+use attache_client::protocol::SessionView;
+use serde_json::Value;
+
+use crate::cli::StatusName;
+use crate::fail::Failure;
+use crate::link::Link;
+use crate::output::Output;
+use crate::shape;
+use crate::tree_view;
+
+pub(crate) async fn ls(
+    status: Option<StatusName>,
+    roots: bool,
+    output: &Output,
+) -> Result<u8, Failure> {
+    let link = Link::daemon().await?;
+    let mut sessions = link.client.sessions(None).await?;
+    sessions.retain(|session| {
+        status.is_none_or(|status| status.as_str() == session.status.as_str())
+            && (!roots || session.parent_session_ids.is_empty())
+    });
+    let value = Value::Array(sessions.iter().map(shape::session).collect());
+    output.data(&value, || {
+        sessions
+            .iter()
+            .map(|session| row(session, output))
+            .collect()
+    });
+    Ok(0)
+}
+
+fn row(session: &SessionView, output: &Output) -> String {
+    let id = tree_view::short(&session.session_id);
+    let status = tree_view::status(session, output.has_colours());
+    let outcome = session.outcome.as_deref().unwrap_or("-");
+    let unread = match session.unread {
+        0 => String::new(),
+        count => format!("  {count} unread"),
+    };
+    format!(
+        "{id}  {status}  {outcome:<11}  {}  {}  {}{unread}\n",
+        session.created_at.get(..19).unwrap_or(&session.created_at),
+        session.model,
+        session.name
+    )
+}
+
+pub(crate) async fn tree(id: Option<&str>, output: &Output) -> Result<u8, Failure> {
+    let link = Link::daemon().await?;
+    let root = match id {
+        Some(id) => Some(link.find(id).await?.session_id),
+        None => None,
+    };
+    let rows = link.client.sessions(root.as_deref()).await?;
+    let mut trees = shape::trees(&rows);
+    let value = match root {
+        Some(_) => trees.pop().unwrap_or(Value::Null),
+        None => Value::Array(trees),
+    };
+    output.data(&value, || {
+        tree_view::lines(&rows, output.has_colours()).join("\n") + "\n"
+    });
+    Ok(0)
+}

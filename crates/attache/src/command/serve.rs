@@ -1,0 +1,51 @@
+//! `attache serve`: the daemon, in the foreground or started by a command.
+
+use std::time::Duration;
+
+use attache_host::{Daemon, Idle, Settings};
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::fail::{Failure, NOT_FOUND};
+use crate::link::{self, open_host};
+use crate::output::Output;
+use crate::places::Places;
+
+pub(crate) async fn serve(on_demand: bool, output: &Output) -> Result<u8, Failure> {
+    if on_demand {
+        // Out of the starter's terminal: what ends that one must not end the daemon. It fails only
+        // for the leader of a group, which is out of it already.
+        let _own_session = rustix::process::setsid();
+    }
+    let places = Places::find()?;
+    let host = open_host(&places).await?;
+    let daemon = Daemon::bind(host, &places.socket).map_err(|error| {
+        Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
+    })?;
+    let idle = if on_demand {
+        let environment = attache_host::environment(link::environment());
+        let settings = Settings::load(Some(&places.settings_file()), None, &environment)
+            .map_err(|error| Failure::usage(error.to_string()))?;
+        Idle::After(Duration::from_secs(settings.idle_seconds))
+    } else {
+        output.note(&format!("attache serves {}", places.socket.display()));
+        Idle::Stay
+    };
+    daemon.run(ended()?, idle).await;
+    Ok(0)
+}
+
+/// Ends with the signal that asks the daemon to end.
+fn ended() -> Result<impl Future<Output = String>, Failure> {
+    let listen =
+        |kind| signal(kind).map_err(|fault| Failure::internal(format!("no signals: {fault}")));
+    let mut terminate = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut hang_up = listen(SignalKind::hangup())?;
+    Ok(async move {
+        tokio::select! {
+            _ = terminate.recv() => "it was asked to end".to_owned(),
+            _ = interrupt.recv() => "it was interrupted".to_owned(),
+            _ = hang_up.recv() => "its terminal is gone".to_owned(),
+        }
+    })
+}

@@ -1,0 +1,63 @@
+//! `attache show`: one session in full.
+
+use attache_client::Mirror;
+use attache_client::protocol::Command;
+use serde_json::Value;
+
+use super::events::line;
+use super::{done, session};
+use crate::fail::Failure;
+use crate::output::Output;
+use crate::shape;
+
+pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
+    let (mut link, found) = session(id).await?;
+    done(
+        &link.client,
+        Command::Attach {
+            session_id: found.session_id.clone(),
+        },
+    )
+    .await?;
+    let mut mirror = Mirror::default();
+    while mirror.session.is_none() {
+        match link.streams.next().await {
+            Some(frame) => drop(mirror.apply(frame)),
+            None => break,
+        }
+    }
+    let session = mirror.session.as_ref().unwrap_or(&found);
+    let mut value = shape::session(session);
+    value["root_session_id"] = session.root_session_id.clone().into();
+    value["ownership_generation"] = session.generation.into();
+    value["waiting_for"] = session.waiting_for.clone().into();
+    value["unread"] = session.unread.into();
+    value["queues"] = Value::Array(mirror.queues.iter().map(shape::queue).collect());
+    value["events"] = Value::Array(mirror.items.iter().map(shape::item).collect());
+    output.data(&value, || {
+        let mut text = String::new();
+        if let Value::Object(members) = &value {
+            for (name, member) in members {
+                if matches!(name.as_str(), "events" | "queues" | "usage") {
+                    continue;
+                }
+                let shown = match member {
+                    Value::String(text) => text.clone(),
+                    Value::Null => "-".to_owned(),
+                    other => other.to_string(),
+                };
+                text.push_str(&format!("{name:<22}{shown}\n"));
+            }
+        }
+        text.push_str(&format!("{:<22}{}\n", "usage", value["usage"]));
+        for queue in mirror.queues.iter().filter(|queue| !queue.items.is_empty()) {
+            for item in &queue.items {
+                text.push_str(&format!("waits in {:<13}{}\n", queue.name, item.text));
+            }
+        }
+        text.push('\n');
+        text.extend(mirror.items.iter().map(line));
+        text
+    });
+    Ok(0)
+}

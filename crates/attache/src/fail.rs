@@ -1,0 +1,100 @@
+//! How a command ends: its exit code, and what a person is told when it did not do what was asked.
+
+use attache_client::protocol::WireError;
+use attache_client::{ClientError, ConnectError};
+
+/// The run failed.
+pub(crate) const FAILED: u8 = 1;
+/// The command line is wrong.
+pub(crate) const USAGE: u8 = 2;
+/// What it names is not there, or not available.
+pub(crate) const NOT_FOUND: u8 = 3;
+/// A rule forbids it.
+pub(crate) const REFUSED: u8 = 4;
+/// It took too long.
+pub(crate) const TIMED_OUT: u8 = 5;
+/// Interrupted by a person.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// Why a command did not do what was asked.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Failure {
+    /// The exit code.
+    pub(crate) exit: u8,
+    /// The stable code.
+    pub(crate) code: String,
+    /// What happened, to what.
+    pub(crate) message: String,
+    /// What to do next.
+    pub(crate) hint: Option<String>,
+}
+
+impl Failure {
+    pub(crate) fn new(exit: u8, code: &str, message: impl Into<String>) -> Self {
+        Self {
+            exit,
+            code: code.to_owned(),
+            message: message.into(),
+            hint: None,
+        }
+    }
+
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self::new(USAGE, "invalid-arguments", message)
+    }
+
+    pub(crate) fn internal(message: impl Into<String>) -> Self {
+        Self::new(FAILED, "internal", message)
+    }
+
+    pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+}
+
+impl From<WireError> for Failure {
+    fn from(error: WireError) -> Self {
+        let exit = match error.category.as_str() {
+            "invalid" => USAGE,
+            "not-found" if error.code == "model-unknown" => FAILED,
+            "not-found" | "unavailable" => NOT_FOUND,
+            "conflict" => NOT_FOUND,
+            "refused" => REFUSED,
+            "timeout" => TIMED_OUT,
+            _ => FAILED,
+        };
+        Self {
+            exit,
+            code: error.code,
+            message: error.message,
+            hint: error.hint,
+        }
+    }
+}
+
+impl From<ClientError> for Failure {
+    fn from(error: ClientError) -> Self {
+        match error {
+            ClientError::Refused(error) => error.into(),
+            ClientError::Gone(reason) => Self::new(
+                NOT_FOUND,
+                "internal",
+                format!("the daemon is gone: {reason}"),
+            )
+            .with_hint("Run the command again: a daemon is started on demand."),
+            ClientError::Unexpected => Self::internal(error.to_string()),
+        }
+    }
+}
+
+impl From<ConnectError> for Failure {
+    fn from(error: ConnectError) -> Self {
+        match error {
+            ConnectError::Refused(error) => error.into(),
+            other => Self::new(NOT_FOUND, "internal", other.to_string()).with_hint(
+                "`attache serve` runs the daemon in the foreground and says what is wrong.",
+            ),
+        }
+    }
+}

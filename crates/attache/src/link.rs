@@ -1,0 +1,164 @@
+//! How a command reaches a host: the daemon, which is started on demand, or a host inside this very
+//! process. Both are talked to in the same frames.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use attache_client::protocol::{Answer, Command, SessionView};
+use attache_client::{Client, ClientError, Streams, connect, connect_or_start};
+use attache_host::{Host, HostConfig, HostError, Storage};
+
+use crate::clock;
+use crate::fail::{Failure, NOT_FOUND};
+use crate::places::{PROGRAM, Places};
+
+/// The script of `attache demo`.
+const DEMO_SCRIPT: &str = include_str!("demo.yaml");
+
+/// A connection, and the host when it lives in this process.
+pub(crate) struct Link {
+    pub(crate) client: Client,
+    pub(crate) streams: Streams,
+    host: Option<Host>,
+}
+
+impl Link {
+    /// Reaches the daemon, and starts it when there is none.
+    pub(crate) async fn daemon() -> Result<Self, Failure> {
+        let place = Places::find()?.daemon()?;
+        let (client, streams) = connect_or_start(&place).await?;
+        Ok(Self {
+            client,
+            streams,
+            host: None,
+        })
+    }
+
+    /// Reaches the daemon if one runs.
+    pub(crate) async fn running_daemon() -> Result<Option<Self>, Failure> {
+        let place = Places::find()?.daemon()?;
+        match connect(&place).await {
+            Ok((client, streams)) => Ok(Some(Self {
+                client,
+                streams,
+                host: None,
+            })),
+            Err(attache_client::ConnectError::None(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Opens a host in this process.
+    pub(crate) async fn in_process() -> Result<Self, Failure> {
+        let places = Places::find()?;
+        let host = open_host(&places).await?;
+        let (near, far) = tokio::io::duplex(256 * 1024);
+        let served = host.clone();
+        tokio::spawn(async move { served.serve(far).await });
+        let (client, streams) = Client::greet(near, PROGRAM, &clock::id()).await?;
+        Ok(Self {
+            client,
+            streams,
+            host: Some(host),
+        })
+    }
+
+    /// Ends a host of this process in good order.
+    pub(crate) async fn close(self) {
+        if let Some(host) = self.host {
+            host.shutdown("the command has ended").await;
+        }
+    }
+
+    /// The id of a session that a person typed: a full one, or at least 6 characters of its end.
+    pub(crate) async fn find(&self, text: &str) -> Result<SessionView, Failure> {
+        let answer = self
+            .client
+            .ask(Command::Resolve {
+                text: text.to_owned(),
+            })
+            .await?;
+        let Answer::Sessions { mut sessions, more } = answer else {
+            return Err(ClientError::Unexpected.into());
+        };
+        if sessions.len() == 1 && !more {
+            return sessions.pop().ok_or_else(|| ClientError::Unexpected.into());
+        }
+        let mut candidates: Vec<String> = sessions
+            .iter()
+            .map(|session| format!("  {}  {}", session.session_id, session.name))
+            .collect();
+        if more {
+            candidates.push("  and more".to_owned());
+        }
+        Err(Failure::new(
+            NOT_FOUND,
+            "unknown-session",
+            format!(
+                "{text:?} is the end of several session ids:\n{}",
+                candidates.join("\n")
+            ),
+        )
+        .with_hint("Type more characters."))
+    }
+}
+
+/// Opens a host over the state folder.
+pub(crate) async fn open_host(places: &Places) -> Result<Host, Failure> {
+    let config = HostConfig {
+        storage: Storage::Folder(places.state.clone()),
+        state_folder: places.state.clone(),
+        settings_file: Some(places.settings_file()),
+        definitions: Some(places.definitions()),
+        toolsets: attache_tools::built_in(),
+        scripts: vec![("demo".to_owned(), DEMO_SCRIPT.to_owned())],
+        environment: attache_host::environment(environment()),
+        identity: attache_host::identity(user(), computer()),
+        program: PROGRAM.to_owned(),
+    };
+    Host::open(config).await.map_err(|error| match error {
+        HostError::Engine(error) => {
+            let failure = Failure::new(NOT_FOUND, error.code.as_str(), error.message.clone());
+            match error.code.hint() {
+                Some(hint) => failure.with_hint(hint),
+                None => failure,
+            }
+        }
+        HostError::Settings(error) => Failure::usage(error.to_string()),
+    })
+}
+
+fn user() -> String {
+    ["USER", "LOGNAME"]
+        .iter()
+        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
+        .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()))
+}
+
+fn computer() -> String {
+    rustix::system::uname()
+        .nodename()
+        .to_string_lossy()
+        .into_owned()
+}
+
+/// Variables that a session may need; which of them are taken is the host's business.
+pub(crate) fn environment() -> BTreeMap<String, String> {
+    let wanted = |name: &str| {
+        (name.starts_with("ATTACHE_") && name != "ATTACHE_HOME")
+            || name.ends_with("_API_KEY")
+            || name.ends_with("_BASE_URL")
+            || matches!(name, "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL")
+    };
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| wanted(name))
+        .collect()
+}
+
+/// The folder in which a session is started.
+pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .and_then(|folder| folder.canonicalize())
+        .map_err(|fault| Failure::usage(format!("the current folder cannot be used: {fault}")))
+}

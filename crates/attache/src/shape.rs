@@ -1,0 +1,267 @@
+//! The JSON shapes of the command line, in snake_case, made from what the protocol says.
+
+use std::collections::HashMap;
+
+use attache_client::protocol::{
+    AgentView, EventKind, HistoryItem, InputOrigin, QueueView, SessionView, UsageView,
+};
+use serde_json::{Value, json};
+
+pub(crate) fn usage(usage: &UsageView) -> Value {
+    let UsageView {
+        input_tokens,
+        output_tokens,
+        cache_read_tokens,
+        cache_write_tokens,
+        reasoning_tokens,
+    } = usage;
+    json!({
+        "input_tokens": input_tokens,
+        "output_tokens": output_tokens,
+        "cache_read_tokens": cache_read_tokens,
+        "cache_write_tokens": cache_write_tokens,
+        "reasoning_tokens": reasoning_tokens,
+    })
+}
+
+pub(crate) fn session(session: &SessionView) -> Value {
+    let SessionView {
+        session_id,
+        name,
+        status,
+        outcome,
+        end_reason,
+        agent,
+        model,
+        working_directory,
+        parent_session_ids,
+        root_session_id: _,
+        created_at,
+        last_activity_at,
+        usage: tokens,
+        cost_usd,
+        context_tokens,
+        result_preview,
+        action: _,
+        queued: _,
+        unread: _,
+        waiting_for: _,
+        generation: _,
+    } = session;
+    json!({
+        "session_id": session_id,
+        "name": name,
+        "status": status.as_str(),
+        "outcome": outcome,
+        "end_reason": end_reason,
+        "agent": agent,
+        "model": model,
+        "working_directory": working_directory,
+        "parent_session_ids": parent_session_ids,
+        "created_at": created_at,
+        "last_activity_at": last_activity_at,
+        "usage": usage(tokens),
+        "cost_usd": cost_usd,
+        "context_tokens": context_tokens,
+        "result_preview": result_preview,
+    })
+}
+
+/// Trees of rows in order of birth: each root with its descendants; under a second parent a row is
+/// only referred to.
+pub(crate) fn trees(rows: &[SessionView]) -> Vec<Value> {
+    let tree = Tree::of(rows);
+    tree.roots.iter().map(|root| tree.node(root)).collect()
+}
+
+struct Tree<'a> {
+    by_id: HashMap<&'a str, &'a SessionView>,
+    children: HashMap<&'a str, Vec<&'a SessionView>>,
+    roots: Vec<&'a SessionView>,
+}
+
+impl<'a> Tree<'a> {
+    fn of(rows: &'a [SessionView]) -> Self {
+        let by_id: HashMap<&str, &SessionView> = rows
+            .iter()
+            .map(|row| (row.session_id.as_str(), row))
+            .collect();
+        let mut children: HashMap<&str, Vec<&SessionView>> = HashMap::new();
+        let mut roots = Vec::new();
+        for row in rows {
+            let mut placed = false;
+            for parent in &row.parent_session_ids {
+                if by_id.contains_key(parent.as_str()) {
+                    children.entry(parent).or_default().push(row);
+                    placed = true;
+                }
+            }
+            if !placed {
+                roots.push(row);
+            }
+        }
+        Self {
+            by_id,
+            children,
+            roots,
+        }
+    }
+
+    fn node(&self, row: &SessionView) -> Value {
+        let mut node = session(row);
+        let children: Vec<Value> = self
+            .children
+            .get(row.session_id.as_str())
+            .into_iter()
+            .flatten()
+            .map(|child| {
+                // The spawner has the child itself, a further parent only a pointer to it.
+                let spawner = child
+                    .parent_session_ids
+                    .iter()
+                    .find(|id| self.by_id.contains_key(id.as_str()));
+                if spawner == Some(&row.session_id) {
+                    self.node(child)
+                } else {
+                    json!({ "session_id": child.session_id, "ref": true })
+                }
+            })
+            .collect();
+        node["tree_usage"] = usage(&self.sum(row));
+        node["tree_cost_usd"] = Value::Null;
+        node["children"] = Value::Array(children);
+        node
+    }
+
+    fn sum(&self, row: &SessionView) -> UsageView {
+        let mut total = row.usage;
+        for child in self
+            .children
+            .get(row.session_id.as_str())
+            .into_iter()
+            .flatten()
+        {
+            if child.parent_session_ids.first() == Some(&row.session_id) {
+                add(&mut total, &self.sum(child));
+            }
+        }
+        total
+    }
+}
+
+/// A known figure plus an unknown one stays the known one.
+pub(crate) fn add(total: &mut UsageView, more: &UsageView) {
+    let sum = |total: &mut Option<u64>, more: Option<u64>| {
+        if let Some(more) = more {
+            *total = Some(total.unwrap_or(0) + more);
+        }
+    };
+    sum(&mut total.input_tokens, more.input_tokens);
+    sum(&mut total.output_tokens, more.output_tokens);
+    sum(&mut total.cache_read_tokens, more.cache_read_tokens);
+    sum(&mut total.cache_write_tokens, more.cache_write_tokens);
+    sum(&mut total.reasoning_tokens, more.reasoning_tokens);
+}
+
+pub(crate) fn kind_name(kind: EventKind) -> &'static str {
+    match kind {
+        EventKind::User => "user",
+        EventKind::Assistant => "assistant",
+        EventKind::ToolCall => "tool_call",
+        EventKind::ToolResult => "tool_result",
+        EventKind::Diagnostic => "diagnostic",
+    }
+}
+
+pub(crate) fn kind_of_name(name: &str) -> Option<EventKind> {
+    [
+        EventKind::User,
+        EventKind::Assistant,
+        EventKind::ToolCall,
+        EventKind::ToolResult,
+        EventKind::Diagnostic,
+    ]
+    .into_iter()
+    .find(|kind| kind_name(*kind) == name)
+}
+
+pub(crate) fn item(item: &HistoryItem) -> Value {
+    let HistoryItem {
+        position,
+        at,
+        kind,
+        text,
+        cut,
+        turn,
+        call_id,
+        name,
+        is_error,
+        spawned_session_id,
+        origin,
+    } = item;
+    let origin = origin.as_ref().map(|origin| match origin {
+        InputOrigin::Viewer {} => json!({ "kind": "viewer" }),
+        InputOrigin::Session { session_id } => {
+            json!({ "kind": "session", "session_id": session_id })
+        }
+        InputOrigin::Notice { session_id } => {
+            json!({ "kind": "notice", "session_id": session_id })
+        }
+    });
+    json!({
+        "position": position,
+        "timestamp": at,
+        "event_type": kind_name(*kind),
+        "text": text,
+        "cut": cut,
+        "turn": turn,
+        "call_id": call_id,
+        "name": name,
+        "is_error": is_error,
+        "spawned_session_id": spawned_session_id,
+        "origin": origin,
+    })
+}
+
+pub(crate) fn queue(queue: &QueueView) -> Value {
+    let items: Vec<Value> = queue
+        .items
+        .iter()
+        .map(
+            |item| json!({ "item_id": item.item_id, "revision": item.revision, "text": item.text }),
+        )
+        .collect();
+    let immediacy = match queue.immediacy {
+        attache_client::protocol::Immediacy::Immediate => "immediate",
+        attache_client::protocol::Immediacy::Queue => "queue",
+        attache_client::protocol::Immediacy::Held => "held",
+    };
+    json!({
+        "queue_id": queue.queue_id,
+        "name": queue.name,
+        "immediacy": immediacy,
+        "revision": queue.revision,
+        "items": items,
+    })
+}
+
+pub(crate) fn agent(agent: &AgentView) -> Value {
+    let AgentView {
+        name,
+        description,
+        model,
+        tools,
+        parameters,
+        source,
+        error,
+    } = agent;
+    json!({
+        "name": name,
+        "description": description,
+        "model": model,
+        "tools": tools,
+        "parameters": parameters,
+        "source": source,
+        "error": error,
+    })
+}

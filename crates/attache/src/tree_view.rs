@@ -1,0 +1,249 @@
+//! Trees of sessions for people: lines for a listing, a painted area while work runs, and single
+//! lines where nothing can be painted.
+
+use std::collections::HashMap;
+
+use attache_client::protocol::{SessionView, Status};
+
+use crate::clock;
+use crate::output::Output;
+
+/// Lines that a painted tree has at most; what is quiet folds first.
+const PAINTED: usize = 20;
+
+/// The last 8 characters of an id: the beginning is time, and shared.
+pub(crate) fn short(id: &str) -> &str {
+    id.get(id.len().saturating_sub(8)..).unwrap_or(id)
+}
+
+/// The status, in a fixed width.
+pub(crate) fn status(session: &SessionView, colours: bool) -> String {
+    let name = session.status.as_str();
+    if !colours {
+        return format!("{name:<7}");
+    }
+    let colour = match session.status {
+        Status::Running => 33,
+        Status::Idle => 32,
+        Status::Stopped => 90,
+        Status::Error => 31,
+    };
+    format!("\u{1b}[{colour}m{name:<7}\u{1b}[0m")
+}
+
+/// Trees as lines: each session under its spawner, further parents by reference.
+pub(crate) fn lines(rows: &[SessionView], colours: bool) -> Vec<String> {
+    let mut children: HashMap<&str, Vec<&SessionView>> = HashMap::new();
+    let known: HashMap<&str, &SessionView> = rows
+        .iter()
+        .map(|row| (row.session_id.as_str(), row))
+        .collect();
+    let mut roots = Vec::new();
+    for row in rows {
+        let mut placed = false;
+        for parent in &row.parent_session_ids {
+            if known.contains_key(parent.as_str()) {
+                children.entry(parent).or_default().push(row);
+                placed = true;
+            }
+        }
+        if !placed {
+            roots.push(row);
+        }
+    }
+    let mut out = Vec::new();
+    for root in roots {
+        out.push(line(root, "", colours));
+        below(root, &children, "", colours, &mut out);
+    }
+    out
+}
+
+fn below(
+    row: &SessionView,
+    children: &HashMap<&str, Vec<&SessionView>>,
+    indent: &str,
+    colours: bool,
+    out: &mut Vec<String>,
+) {
+    let Some(list) = children.get(row.session_id.as_str()) else {
+        return;
+    };
+    for (index, child) in list.iter().enumerate() {
+        let last = index + 1 == list.len();
+        let (branch, next) = if last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        if child.parent_session_ids.first() == Some(&row.session_id) {
+            out.push(line(child, &format!("{indent}{branch}"), colours));
+            below(child, children, &format!("{indent}{next}"), colours, out);
+        } else {
+            out.push(format!("{indent}{branch}→ {}", short(&child.session_id)));
+        }
+    }
+}
+
+fn line(row: &SessionView, lead: &str, colours: bool) -> String {
+    let mut text = format!(
+        "{lead}{} {}  {}",
+        short(&row.session_id),
+        status(row, colours),
+        row.name
+    );
+    if let Some(outcome) = row
+        .outcome
+        .as_deref()
+        .filter(|_| row.status != Status::Running)
+    {
+        text.push_str(&format!("  {outcome}"));
+    }
+    if let Some(action) = &row.action {
+        text.push_str(&format!("  {action}"));
+    }
+    if !row.waiting_for.is_empty() {
+        let waits: Vec<&str> = row.waiting_for.iter().take(3).map(|id| short(id)).collect();
+        let more = row.waiting_for.len().saturating_sub(waits.len());
+        let more = if more > 0 {
+            format!(" and {more} more")
+        } else {
+            String::new()
+        };
+        text.push_str(&format!("  waits for {}{more}", waits.join(", ")));
+    }
+    if row.unread > 0 {
+        text.push_str(&format!("  {} unread", row.unread));
+    }
+    match (row.usage.input_tokens, row.usage.output_tokens) {
+        (None, None) => {}
+        (input, output) => text.push_str(&format!(
+            "  {}/{} tokens",
+            input.map_or("?".to_owned(), |n| n.to_string()),
+            output.map_or("?".to_owned(), |n| n.to_string())
+        )),
+    }
+    if row.status == Status::Running {
+        text.push_str(&format!("  {} s", clock::seconds_since(&row.created_at)));
+    }
+    text
+}
+
+/// Paints a tree over itself below what was printed.
+pub(crate) struct Painter<'a> {
+    output: &'a Output,
+    painted: usize,
+}
+
+impl<'a> Painter<'a> {
+    pub(crate) fn new(output: &'a Output) -> Self {
+        Self { output, painted: 0 }
+    }
+
+    /// Paints the tree as it is now.
+    pub(crate) fn paint(&mut self, rows: &[SessionView]) {
+        if !self.output.is_live() {
+            return;
+        }
+        let mut shown = lines(rows, true);
+        if shown.len() > PAINTED {
+            let folded = folded(rows);
+            shown = lines(&folded, true);
+            let hidden = rows.len() - folded.len();
+            shown.truncate(PAINTED - 1);
+            shown.push(format!("… {hidden} more sessions"));
+        }
+        let mut text = self.erase();
+        for line in &shown {
+            // A line that wraps could not be painted over.
+            text.push_str(&line.chars().take(160).collect::<String>());
+            text.push_str("\u{1b}[K\n");
+        }
+        self.painted = shown.len();
+        self.output.progress(&text);
+    }
+
+    /// Takes the painted tree away.
+    pub(crate) fn clear(&mut self) {
+        if self.painted > 0 {
+            let text = self.erase();
+            self.painted = 0;
+            self.output.progress(&text);
+        }
+    }
+
+    /// Leaves the painted tree where it is.
+    pub(crate) fn leave(&mut self) {
+        self.painted = 0;
+    }
+
+    fn erase(&self) -> String {
+        if self.painted == 0 {
+            String::new()
+        } else {
+            format!("\u{1b}[{}A\u{1b}[J", self.painted)
+        }
+    }
+}
+
+/// What a long tree is folded to: what runs, what failed, and the way up from there.
+fn folded(rows: &[SessionView]) -> Vec<SessionView> {
+    let by_id: HashMap<&str, &SessionView> = rows
+        .iter()
+        .map(|row| (row.session_id.as_str(), row))
+        .collect();
+    let mut keep = std::collections::HashSet::new();
+    for row in rows {
+        if matches!(row.status, Status::Running | Status::Error)
+            || row.parent_session_ids.is_empty()
+        {
+            let mut at = Some(row);
+            while let Some(row) = at {
+                if !keep.insert(row.session_id.clone()) {
+                    break;
+                }
+                at = row
+                    .parent_session_ids
+                    .first()
+                    .and_then(|id| by_id.get(id.as_str()).copied());
+            }
+        }
+        if keep.len() >= PAINTED {
+            break;
+        }
+    }
+    rows.iter()
+        .filter(|row| keep.contains(&row.session_id))
+        .cloned()
+        .collect()
+}
+
+/// Single lines for what sessions do, where nothing can be painted.
+#[derive(Default)]
+pub(crate) struct Steps(HashMap<String, String>);
+
+impl Steps {
+    /// Lines for the rows whose doing has changed.
+    pub(crate) fn news(&mut self, rows: &[SessionView]) -> Vec<String> {
+        let mut news = Vec::new();
+        for row in rows {
+            let depth = usize::from(!row.parent_session_ids.is_empty());
+            let doing = match (&row.action, row.status, &row.outcome) {
+                (Some(action), _, _) => action.clone(),
+                (None, Status::Running, _) => "thinking".to_owned(),
+                (None, status, Some(outcome)) => format!("{} ({outcome})", status.as_str()),
+                (None, status, None) => status.as_str().to_owned(),
+            };
+            let before = self.0.insert(row.session_id.clone(), doing.clone());
+            if before.as_deref() != Some(doing.as_str()) {
+                let indent = "  ".repeat(depth);
+                news.push(format!(
+                    "{indent}{} {}: {doing}",
+                    short(&row.session_id),
+                    row.name
+                ));
+            }
+        }
+        news
+    }
+}
