@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use attache_client::protocol::{Answer, Command, SessionView};
 use attache_client::{Client, ClientError, Streams, connect, connect_or_start};
-use attache_host::{Host, HostConfig, HostError, Storage};
+use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
 use crate::clock;
 use crate::fail::{Failure, NOT_FOUND};
@@ -112,7 +112,7 @@ pub(crate) async fn open_host(places: &Places) -> Result<Host, Failure> {
         definitions: Some(places.definitions()),
         toolsets: attache_tools::built_in(),
         scripts: vec![("demo".to_owned(), DEMO_SCRIPT.to_owned())],
-        environment: attache_host::environment(environment()),
+        environment: attache_host::environment(environment(), &key_variables()),
         identity: attache_host::identity(user(), computer()),
         program: PROGRAM.to_owned(),
     };
@@ -142,13 +142,30 @@ fn computer() -> String {
         .into_owned()
 }
 
+/// Variables that hold the keys of configured providers.
+pub(crate) fn key_variables() -> Vec<String> {
+    // Settings that do not load are told of by whoever needs them.
+    let Ok(places) = Places::find() else {
+        return Vec::new();
+    };
+    let none = attache_host::environment(BTreeMap::new(), &[]);
+    Settings::load(Some(&places.settings_file()), None, &none)
+        .map(|settings| settings.providers)
+        .unwrap_or_default()
+        .into_iter()
+        .filter_map(|provider| provider.key_variable)
+        .collect()
+}
+
 /// Variables that a session may need; which of them are taken is the host's business.
 pub(crate) fn environment() -> BTreeMap<String, String> {
+    let keys = key_variables();
     let wanted = |name: &str| {
         (name.starts_with("ATTACHE_") && name != "ATTACHE_HOME")
             || name.ends_with("_API_KEY")
             || name.ends_with("_BASE_URL")
             || matches!(name, "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL")
+            || keys.iter().any(|known| known == name)
     };
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))

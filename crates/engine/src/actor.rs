@@ -388,6 +388,8 @@ impl<'a> Actor<'a> {
             plan.touched.push(mail.to);
         }
         plan.touched.extend(&append.links);
+        #[cfg(feature = "fault")]
+        plan.kinds.extend(attache_store::fault::kinds(&append));
         self.shared
             .config
             .store
@@ -531,6 +533,9 @@ struct Plan {
     answers: Vec<Option<Answer>>,
     /// Other sessions whose rows this append changes.
     touched: Vec<SessionId>,
+    /// Stored kinds of this append's events, for the fault points.
+    #[cfg(feature = "fault")]
+    kinds: Vec<String>,
 }
 
 impl Plan {
@@ -547,6 +552,8 @@ impl Plan {
             effects: Vec::new(),
             answers: Vec::new(),
             touched: Vec::new(),
+            #[cfg(feature = "fault")]
+            kinds: Vec::new(),
         }
     }
 

@@ -11,22 +11,28 @@ use crate::config::{Environment, Models};
 /// Sets of providers that are kept; one for each set of variables that clients handed over.
 const MOST: usize = 64;
 
+/// Configured providers, with the keys that a set of variables holds.
+type Configured = dyn Fn(&Environment) -> Vec<ProviderConfig> + Send + Sync;
+
 /// See the module.
-#[derive(Default)]
 pub struct ProviderModels {
-    extra: Vec<ProviderConfig>,
+    extra: Box<Configured>,
     scripts: Vec<(String, String)>,
     client: Arc<HttpClient>,
     made: Mutex<HashMap<Environment, Arc<Providers>>>,
 }
 
 impl ProviderModels {
-    /// The presets and these configured providers.
+    /// The presets, and the configured providers that `extra` gives for a set of variables.
     #[must_use]
-    pub fn new(extra: Vec<ProviderConfig>) -> Self {
+    pub fn new(
+        extra: impl Fn(&Environment) -> Vec<ProviderConfig> + Send + Sync + 'static,
+    ) -> Self {
         Self {
-            extra,
-            ..Self::default()
+            extra: Box::new(extra),
+            scripts: Vec::new(),
+            client: Arc::default(),
+            made: Mutex::default(),
         }
     }
 
@@ -45,7 +51,7 @@ impl ProviderModels {
         let variables = environment.clone();
         let lookup = move |name: &str| variables.get(name).map(str::to_owned);
         let mut providers =
-            Providers::new(lookup, self.extra.clone()).with_client(Arc::clone(&self.client));
+            Providers::new(lookup, (self.extra)(environment)).with_client(Arc::clone(&self.client));
         for (name, text) in &self.scripts {
             providers = providers.with_script(name, text);
         }

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::task::Poll;
 
 use attache_agent::{
     CallContext, Caller, Cancel, History, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
@@ -180,6 +181,8 @@ struct Driver<'a> {
     records: VecDeque<(Record, Reply)>,
     set_cancel: watch::Sender<bool>,
     cancel: Cancel,
+    /// Calls that are to be started, in order.
+    starting: VecDeque<ToolStart>,
     checkpointed_at: Timestamp,
 }
 
@@ -212,6 +215,7 @@ impl<'a> Driver<'a> {
             records: VecDeque::new(),
             set_cancel,
             cancel,
+            starting: VecDeque::new(),
             checkpointed_at: shared.now(),
         }
     }
@@ -222,7 +226,10 @@ impl<'a> Driver<'a> {
         }
         let mut ending = false;
         loop {
-            let next = self.next(&mut token, ending).await;
+            let next = match self.start_tools().await {
+                Some((call, outcome)) => Next::Tool(call, outcome),
+                None => self.next(&mut token, ending).await,
+            };
             let input = match next {
                 Next::Cancelled(reason) => {
                     ending = true;
@@ -357,7 +364,7 @@ impl<'a> Driver<'a> {
                 self.record(Record::Results, Command::RecordResults { turn, results })
             }
             Output::Start(start) => {
-                self.start_tool(start);
+                self.starting.push_back(start);
                 Ok(())
             }
             Output::End {
@@ -389,31 +396,48 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    fn start_tool(&mut self, start: ToolStart) {
-        let ToolStart {
+    /// Starts the calls that wait for it, in order: each gets as far as it gets at once, so that
+    /// what they ask of the same session is asked in the order of the calls; then it goes on by
+    /// itself. Stops at one that has ended already.
+    async fn start_tools(&mut self) -> Option<(CallId, ToolOutcome)> {
+        while let Some(ToolStart {
             call,
             name,
             arguments,
-        } = start;
-        let Some(tool) = self.prepared.compiled.belt.get(&name).cloned() else {
-            return;
-        };
-        self.mailbox.live.call_begins(&call, &name);
-        let context = CallContext {
-            caller: Caller {
-                session: self.session,
-                turn: self.turn,
-                call: CallId::clone(&call),
-            },
-            working_directory: self.prepared.working_directory.clone(),
-            sessions: Arc::new(Port(Arc::clone(self.shared))),
-            cancel: self.cancel.clone(),
-        };
-        let task = self
-            .tools
-            .spawn(async move { tool.call(context, arguments).await });
-        self.calls.insert(task.id(), call);
+        }) = self.starting.pop_front()
+        {
+            let Some(tool) = self.prepared.compiled.belt.get(&name).cloned() else {
+                continue;
+            };
+            self.mailbox.live.call_begins(&call, &name);
+            let context = CallContext {
+                caller: Caller {
+                    session: self.session,
+                    turn: self.turn,
+                    call: CallId::clone(&call),
+                },
+                working_directory: self.prepared.working_directory.clone(),
+                sessions: Arc::new(Port(Arc::clone(self.shared))),
+                cancel: self.cancel.clone(),
+            };
+            let run = async move { tool.call(context, arguments).await };
+            let mut run = Box::pin(AssertUnwindSafe(run).catch_unwind());
+            match futures_util::poll!(&mut run) {
+                Poll::Ready(ended) => return Some((call, ended.unwrap_or_else(|_fault| fault()))),
+                Poll::Pending => {
+                    let task = self
+                        .tools
+                        .spawn(async move { run.await.unwrap_or_else(|_fault| fault()) });
+                    self.calls.insert(task.id(), call);
+                }
+            }
+        }
+        None
     }
+}
+
+fn fault() -> ToolOutcome {
+    ToolError::new(ErrorCode::Internal, "the tool failed on a fault of its own").into()
 }
 
 async fn cancelled(token: &mut watch::Receiver<Option<EndReason>>) -> EndReason {

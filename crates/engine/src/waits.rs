@@ -64,6 +64,7 @@ fn quiet(shared: &Shared, session: SessionId) -> Result<Settled, EngineError> {
     let rows = tree_rows(shared, row.root)?;
     let mut inside = std::collections::HashSet::from([session]);
     // Birth order: a parent stands before its children.
+    let by_id: HashMap<SessionId, &RowView> = rows.iter().map(|(id, view)| (*id, view)).collect();
     let mut working = None;
     for (id, view) in &rows {
         if *id != session
@@ -76,11 +77,7 @@ fn quiet(shared: &Shared, session: SessionId) -> Result<Settled, EngineError> {
             continue;
         }
         inside.insert(*id);
-        let lookup = &mut |id| {
-            rows.iter()
-                .find(|(other, _)| *other == id)
-                .map(|(_, v)| v.clone())
-        };
+        let lookup = &mut |id| by_id.get(&id).map(|view| (*view).clone());
         if view.is_live()
             && let Settled::WaitsFor(on) = is_settled(*id, lookup)
         {

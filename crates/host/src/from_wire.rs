@@ -93,14 +93,18 @@ pub(crate) fn query(query: HistoryQuery) -> Result<PageQuery, EngineError> {
     })
 }
 
-/// Variables that a viewer may hand over: our own, and those that name providers. Everything else
-/// is left out, whatever the viewer sends.
-pub(crate) fn environment(given: BTreeMap<String, String>) -> Environment {
+/// Variables that a viewer may hand over: our own, those that name providers, and those that hold
+/// keys of configured ones. Everything else is left out, whatever the viewer sends.
+pub(crate) fn environment(
+    given: BTreeMap<String, String>,
+    key_variables: &[String],
+) -> Environment {
     let wanted = |name: &str| {
         name.starts_with("ATTACHE_")
             || name.ends_with("_API_KEY")
             || name.ends_with("_BASE_URL")
             || matches!(name, "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL")
+            || key_variables.iter().any(|known| known == name)
     };
     Environment(given.into_iter().filter(|(name, _)| wanted(name)).collect())
 }

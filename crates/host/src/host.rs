@@ -71,6 +71,8 @@ pub(crate) struct Shared {
     state_folder: PathBuf,
     settings_file: Option<PathBuf>,
     environment: Environment,
+    /// Variables that hold the keys of configured providers.
+    key_variables: Vec<String>,
     connections: AtomicUsize,
     going_away: watch::Sender<Option<String>>,
 }
@@ -103,7 +105,17 @@ impl Host {
             Storage::Memory => Arc::new(MemoryStore::new()),
             Storage::Folder(folder) => attache_engine::open_store(&folder)?,
         };
-        let mut models = ProviderModels::new(settings.providers);
+        let providers = settings.providers;
+        let key_variables: Vec<String> = providers
+            .iter()
+            .filter_map(|provider| provider.key_variable.clone())
+            .collect();
+        let mut models = ProviderModels::new(move |environment: &Environment| {
+            providers
+                .iter()
+                .map(|provider| provider.with_key(environment))
+                .collect()
+        });
         for (name, text) in &scripts {
             models = models.with_script(name, text);
         }
@@ -125,6 +137,7 @@ impl Host {
             state_folder,
             settings_file,
             environment,
+            key_variables,
             connections: AtomicUsize::new(0),
             going_away: watch::channel(None).0,
         })))
@@ -241,7 +254,8 @@ impl Host {
         given: std::collections::BTreeMap<String, String>,
     ) -> Environment {
         let mut all = self.0.environment.clone();
-        all.0.extend(from_wire::environment(given).0);
+        all.0
+            .extend(from_wire::environment(given, &self.0.key_variables).0);
         all
     }
 
@@ -277,8 +291,11 @@ fn existing(folder: &Path) -> Result<PathBuf, EngineError> {
 
 /// The variables that a host keeps of those that it was started with.
 #[must_use]
-pub fn environment(given: std::collections::BTreeMap<String, String>) -> Environment {
-    from_wire::environment(given)
+pub fn environment(
+    given: std::collections::BTreeMap<String, String>,
+    key_variables: &[String],
+) -> Environment {
+    from_wire::environment(given, key_variables)
 }
 
 /// Whose sessions these are.

@@ -16,4 +16,4 @@ mod to_wire;
 pub use catalog::FolderCatalog;
 pub use daemon::{Daemon, DaemonError, Idle};
 pub use host::{Host, HostConfig, HostError, Storage, environment, fresh_id, identity};
-pub use settings::{Effective, Settings, SettingsError, Source};
+pub use settings::{ConfiguredProvider, Effective, Settings, SettingsError, Source};

@@ -26,13 +26,37 @@ pub struct Settings {
     /// The model that is used when neither caller nor definition names one.
     pub model: Option<String>,
     /// Configured providers.
-    pub providers: Vec<ProviderConfig>,
+    pub providers: Vec<ConfiguredProvider>,
     /// Rounds of a run at most.
     pub iteration_limit: u32,
     /// Seconds after which an idle daemon that was started on demand leaves.
     pub idle_seconds: u64,
     /// Each setting with its value and where it came from.
     pub effective: Vec<Effective>,
+}
+
+/// A configured provider. Its key is looked up for each session, in that session's variables.
+#[derive(Clone, Debug)]
+pub struct ConfiguredProvider {
+    config: ProviderConfig,
+    /// The variable that holds its key.
+    pub key_variable: Option<String>,
+}
+
+impl ConfiguredProvider {
+    /// The provider with the key that these variables hold.
+    #[must_use]
+    pub fn with_key(&self, environment: &Environment) -> ProviderConfig {
+        let api_key = self
+            .key_variable
+            .as_deref()
+            .and_then(|name| environment.get(name))
+            .map(Secret::new);
+        ProviderConfig {
+            api_key,
+            ..self.config.clone()
+        }
+    }
 }
 
 /// One setting in force.
@@ -139,7 +163,7 @@ impl Settings {
         if let Some(file) = user_file
             && let Some(written) = read(file)?
         {
-            layers.add(written, &Source::File(file.to_path_buf()), environment)?;
+            layers.add(written, &Source::File(file.to_path_buf()))?;
         }
         if let Some(folder) = working_directory {
             let file = project_folder(folder).join(".attache/config.toml");
@@ -153,7 +177,7 @@ impl Settings {
                         ),
                     });
                 }
-                layers.add(written, &Source::File(file), environment)?;
+                layers.add(written, &Source::File(file))?;
             }
         }
         for (name, value) in &environment.0 {
@@ -168,16 +192,11 @@ struct Layers {
     model: Option<(String, Source)>,
     iteration_limit: Option<(u32, Source)>,
     idle_seconds: Option<(u64, Source)>,
-    providers: BTreeMap<String, (ProviderConfig, Source)>,
+    providers: BTreeMap<String, (ConfiguredProvider, Source)>,
 }
 
 impl Layers {
-    fn add(
-        &mut self,
-        written: Written,
-        source: &Source,
-        environment: &Environment,
-    ) -> Result<(), SettingsError> {
+    fn add(&mut self, written: Written, source: &Source) -> Result<(), SettingsError> {
         let Written {
             model,
             providers,
@@ -203,10 +222,6 @@ impl Layers {
                 api_key_env,
                 headers,
             } = provider;
-            let api_key = api_key_env
-                .as_deref()
-                .and_then(|name| environment.get(name))
-                .map(Secret::new);
             let config = ProviderConfig {
                 name: name.clone(),
                 dialect: match dialect {
@@ -214,11 +229,15 @@ impl Layers {
                     WrittenDialect::Anthropic => Dialect::Anthropic,
                 },
                 base_url,
-                api_key,
+                api_key: None,
                 headers: headers.into_iter().collect(),
                 quirks: Quirks::default(),
             };
-            self.providers.insert(name, (config, source.clone()));
+            let provider = ConfiguredProvider {
+                config,
+                key_variable: api_key_env,
+            };
+            self.providers.insert(name, (provider, source.clone()));
         }
         Ok(())
     }
@@ -288,19 +307,24 @@ impl Layers {
         note("daemon.idle_seconds", idle_seconds.to_string(), source);
         let providers = providers
             .into_iter()
-            .map(|(name, (config, source))| {
+            .map(|(name, (provider, source))| {
+                let ConfiguredProvider {
+                    config,
+                    key_variable,
+                } = &provider;
                 note(
                     &format!("providers.{name}.base_url"),
                     config.base_url.clone(),
                     source.clone(),
                 );
-                let key = if config.api_key.is_some() {
-                    "set"
-                } else {
-                    "not set"
-                };
-                note(&format!("providers.{name}.api_key"), key.to_owned(), source);
-                config
+                if let Some(variable) = key_variable {
+                    note(
+                        &format!("providers.{name}.api_key_env"),
+                        variable.clone(),
+                        source,
+                    );
+                }
+                provider
             })
             .collect();
         Settings {

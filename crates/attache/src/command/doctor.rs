@@ -20,7 +20,7 @@ struct Check {
 pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
     let places = Places::find()?;
     let folder = link::working_directory()?;
-    let environment = attache_host::environment(link::environment());
+    let environment = attache_host::environment(link::environment(), &link::key_variables());
     let settings_file = places.settings_file();
     let settings = Settings::load(Some(&settings_file), Some(&folder), &environment);
     let mut checks = vec![state(&places)];

@@ -22,7 +22,7 @@ pub(crate) async fn serve(on_demand: bool, output: &Output) -> Result<u8, Failur
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
     })?;
     let idle = if on_demand {
-        let environment = attache_host::environment(link::environment());
+        let environment = attache_host::environment(link::environment(), &link::key_variables());
         let settings = Settings::load(Some(&places.settings_file()), None, &environment)
             .map_err(|error| Failure::usage(error.to_string()))?;
         Idle::After(Duration::from_secs(settings.idle_seconds))
