@@ -1,0 +1,331 @@
+//! Every command on a session that exists, with its JSON shape and its words for people.
+
+use serde_json::{Value, json};
+
+use crate::house::House;
+
+/// Members of an object, sorted.
+fn members(value: &Value) -> Vec<&str> {
+    let mut names: Vec<&str> = value
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
+    names.sort_unstable();
+    names
+}
+
+const SESSION: [&str; 15] = [
+    "agent",
+    "context_tokens",
+    "cost_usd",
+    "created_at",
+    "end_reason",
+    "last_activity_at",
+    "model",
+    "name",
+    "outcome",
+    "parent_session_ids",
+    "result_preview",
+    "session_id",
+    "status",
+    "usage",
+    "working_directory",
+];
+
+fn echo(house: &House, text: &str) -> String {
+    let ended = house
+        .run(&["run", "--detach", "--json", "--model", "echo/any", text])
+        .well();
+    let id = ended.json()["session_id"].as_str().unwrap().to_owned();
+    house.run(&["wait", &id]).well();
+    id
+}
+
+#[test]
+fn a_session_is_started_read_sent_to_and_ended() {
+    let house = House::new();
+    let id = echo(&house, "first words");
+    let rows = house.ls();
+    assert_eq!(rows.len(), 1);
+    assert_eq!(members(&rows[0]), SESSION);
+    assert_eq!(rows[0]["status"], "idle");
+    assert_eq!(rows[0]["result_preview"], "first words");
+    assert_eq!(
+        rows[0]["working_directory"],
+        house.work().canonicalize().unwrap().to_str().unwrap()
+    );
+
+    let suffix = &id[id.len() - 8..];
+    let receipt = house
+        .run(&["send", suffix, "second words", "--json"])
+        .well()
+        .json();
+    assert_eq!(
+        members(&receipt),
+        ["item_id", "ok", "session_id", "state", "status"]
+    );
+    assert_eq!(
+        (&receipt["state"], &receipt["session_id"]),
+        (&json!("accepted"), &json!(id))
+    );
+    house
+        .run(&["wait", suffix, "--self", "--timeout", "20"])
+        .well();
+
+    let page = house
+        .run(&["events", suffix, "--json", "--limit", "3"])
+        .well()
+        .json();
+    let texts: Vec<&str> = page["events"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|e| e["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(texts, ["first words", "first words", "second words"]);
+    assert_eq!(page["total_matching"], 4);
+    let cursor = page["next_cursor"].as_str().unwrap();
+    let rest = house
+        .run(&["events", suffix, "--json", "--after", cursor])
+        .well()
+        .json();
+    assert_eq!(rest["events"][0]["text"], "second words");
+    assert_eq!(rest["next_cursor"], Value::Null);
+    let only = house
+        .run(&[
+            "events", suffix, "--json", "--type", "user", "--search", "FIRST",
+        ])
+        .well();
+    assert_eq!(only.json()["total_matching"], 1);
+
+    let shown = house.run(&["show", suffix, "--json"]).well().json();
+    assert_eq!(shown["session_id"], json!(id));
+    assert_eq!(shown["ownership_generation"], 1);
+    assert_eq!(shown["events"].as_array().unwrap().len(), 4);
+
+    let tree = house.run(&["tree", suffix, "--json"]).well().json();
+    assert_eq!(tree["session_id"], json!(id));
+    assert_eq!(tree["children"], json!([]));
+    assert_eq!(tree["tree_usage"], tree["usage"]);
+    assert_eq!(tree["tree_cost_usd"], Value::Null);
+
+    let idle = house.run(&["interrupt", suffix, "--json"]).well().json();
+    assert_eq!(
+        idle,
+        json!({ "session_id": id, "ok": true, "changed": false })
+    );
+    let busy = house.run(&["rm", suffix, "--yes"]);
+    assert_eq!(busy.code, 4, "{busy:?}");
+    assert!(busy.err.contains("terminate it first"), "{busy:?}");
+    let ended = house.run(&["terminate", suffix, "--json"]).well().json();
+    assert_eq!(ended["changed"], true);
+    assert_eq!(house.ls()[0]["status"], "stopped");
+    let again = house.run(&["start", suffix, "--json"]).well().json();
+    assert_eq!(again["changed"], true);
+    assert_eq!(house.ls()[0]["status"], "idle");
+    house.run(&["terminate", suffix]).well();
+    assert_eq!(house.run(&["rm", suffix]).code, 2, "nobody can be asked");
+    house.run(&["rm", suffix, "--yes"]).well();
+    assert_eq!(house.ls().len(), 0);
+    assert_eq!(house.run(&["show", suffix]).code, 3);
+}
+
+#[test]
+fn held_input_waits_until_its_queue_is_released() {
+    let house = House::new();
+    let id = echo(&house, "first");
+    let held = house
+        .run(&["send", &id, "later", "--held", "--json"])
+        .well()
+        .json();
+    assert_eq!(held["status"], "idle");
+    let shown = house.run(&["show", &id, "--json"]).well().json();
+    let queues = shown["queues"].as_array().unwrap();
+    let queue = queues.iter().find(|queue| queue["name"] == "held").unwrap();
+    assert_eq!(
+        (&queue["immediacy"], &queue["items"][0]["text"]),
+        (&json!("held"), &json!("later"))
+    );
+    house
+        .run(&["send", &id, "named", "--queue", "plans"])
+        .well();
+    house.run(&["wait", &id]).well();
+    let page = house
+        .run(&["events", &id, "--json", "--search", "named"])
+        .well()
+        .json();
+    assert_eq!(page["total_matching"], 2);
+}
+
+#[test]
+fn a_prompt_is_read_from_standard_input() {
+    let house = House::new();
+    let ended = house
+        .run_with(&["run", "--model", "echo/any", "-"], b"from a pipe\n")
+        .well();
+    assert_eq!(ended.out.trim_end(), "from a pipe");
+}
+
+#[test]
+fn a_wait_that_runs_out_has_its_own_exit_code() {
+    let house = House::new();
+    let script = "rules:\n  - reply:\n      - silence: true\n";
+    house.file("silent.yaml", script);
+    let started = house
+        .run(&[
+            "run",
+            "--detach",
+            "--json",
+            "--model",
+            "scripted/silent.yaml",
+            "x",
+        ])
+        .well();
+    let id = started.json()["session_id"].as_str().unwrap().to_owned();
+    let ended = house.run(&["wait", &id, "--timeout", "1"]);
+    assert_eq!(ended.code, 5, "{ended:?}");
+    assert_eq!(house.ls()[0]["status"], "running");
+    house.run(&["interrupt", &id]).well();
+    house.run(&["wait", &id]).well();
+    let row = &house.ls()[0];
+    assert_eq!(
+        (&row["status"], &row["outcome"]),
+        (&json!("idle"), &json!("interrupted"))
+    );
+}
+
+#[test]
+fn definitions_are_found_named_and_filled() {
+    let house = House::new();
+    let agent = "---\nname: greeter\ndescription: Greets.\nmodel: scripted/greet.yaml\n\
+                 parameters:\n  - name: whom\n    required: true\n---\nGreet ${whom}.\n";
+    house.file(".attache/agents/greeter.md", agent);
+    house.file(
+        ".attache/agents/broken.json",
+        "{ \"name\": \"broken\",\n  \"modle\": 1 }",
+    );
+    let script = "rules:\n  - when: {system: 'Greet (?<whom>\\w+)'}\n    reply:\n      - text: 'Hello, ${whom}!'\n";
+    let path = house.file("greet.yaml", script);
+    let agents = house.run(&["agents", "--json"]).well().json();
+    let names: Vec<&str> = agents
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| agent["name"].as_str().unwrap())
+        .collect();
+    assert_eq!(names, ["broken", "greeter", "attache"]);
+    let broken = agents[0]["error"].as_str().unwrap();
+    assert!(
+        broken.contains("broken.json:2") && broken.contains("modle"),
+        "{broken}"
+    );
+
+    let model = format!("scripted/{}", path.display());
+    let run = |more: &[&str]| {
+        let mut arguments = vec!["run", "--agent", "greeter", "--model", &model];
+        arguments.extend_from_slice(more);
+        house.run(&arguments)
+    };
+    assert_eq!(
+        run(&["--param", "whom=Ada", "go"]).well().out,
+        "Hello, Ada!\n"
+    );
+    let missing = run(&["go"]);
+    assert_eq!(missing.code, 2, "{missing:?}");
+    assert!(missing.err.contains("whom"), "{missing:?}");
+    let unknown = run(&["--param", "whom=A", "--param", "who=B", "go"]);
+    assert_eq!(unknown.code, 2, "{unknown:?}");
+    let nobody = house.run(&["run", "--agent", "nobody", "--model", "echo/any", "go"]);
+    assert_eq!(nobody.code, 3, "{nobody:?}");
+    assert!(nobody.err.contains("greeter"), "{nobody:?}");
+}
+
+#[test]
+fn a_chat_goes_line_by_line() {
+    let house = House::new();
+    let ended = house
+        .run_with(&["chat", "--model", "echo/any"], b"one\ntwo\n")
+        .well();
+    assert_eq!(ended.out, "one\ntwo\n");
+    let id = house.ls()[0]["session_id"].as_str().unwrap().to_owned();
+    let ended = house.run_with(&["chat", &id], b"three\n").well();
+    assert!(ended.out.ends_with("three\n"), "{ended:?}");
+}
+
+#[test]
+fn the_effective_settings_say_where_they_come_from() {
+    let house = House::new();
+    std::fs::create_dir_all(house.config()).unwrap();
+    std::fs::write(house.config().join("config.toml"), "model = \"echo/any\"\n").unwrap();
+    let report = house.run(&["doctor", "--json"]).well().json();
+    let model = &report["settings"][0];
+    assert_eq!(
+        (&model["key"], &model["value"]),
+        (&json!("model"), &json!("echo/any"))
+    );
+    assert!(model["source"].as_str().unwrap().ends_with("config.toml"));
+    assert_eq!(house.run(&["run", "plain"]).well().out.trim_end(), "plain");
+    let house = house.with("ATTACHE_MODEL", "echo/other");
+    let report = house.run(&["doctor", "--json"]).well().json();
+    assert_eq!(report["settings"][0]["source"], "ATTACHE_MODEL");
+}
+
+#[test]
+fn completions_are_a_script_of_the_shell() {
+    let ended = House::new().run(&["completions", "bash"]).well();
+    assert!(ended.out.contains("_attache()"), "{}", &ended.out[..200]);
+}
+
+#[test]
+fn what_is_printed_as_json_fits_the_committed_schemas() {
+    let house = House::new();
+    house.file("a.txt", "a\n");
+    house.run(&["demo"]).well();
+    let id = house.ls()[0]["session_id"].as_str().unwrap().to_owned();
+    let check = |name: &str, value: &Value| {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../schemas/cli.v1.json");
+        let schemas: Value = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
+        let mut schema = schemas["commands"][name].clone();
+        assert!(schema.is_object(), "there is no schema for {name}");
+        schema["$defs"] = schemas["$defs"].clone();
+        let validator = jsonschema::validator_for(&schema).unwrap();
+        let faults: Vec<String> = validator
+            .iter_errors(value)
+            .map(|e| e.to_string())
+            .collect();
+        assert!(faults.is_empty(), "{name}: {faults:?}\n{value:#}");
+    };
+    for (name, arguments) in [
+        ("ls", vec!["ls"]),
+        ("tree", vec!["tree"]),
+        ("tree ID", vec!["tree", &id]),
+        ("show", vec!["show", &id]),
+        ("send", vec!["send", &id, "x"]),
+        ("wait", vec!["wait", &id]),
+        ("events", vec!["events", &id]),
+        ("start", vec!["start", &id]),
+        ("interrupt", vec!["interrupt", &id]),
+        ("agents", vec!["agents"]),
+        ("doctor", vec!["doctor"]),
+        ("terminate", vec!["terminate", &id]),
+        ("rm", vec!["rm", &id, "--yes"]),
+        ("restart", vec!["restart"]),
+    ] {
+        let mut arguments = arguments.clone();
+        arguments.push("--json");
+        check(name, &house.run(&arguments).well().json());
+    }
+    for line in house
+        .run(&["run", "--json", "--model", "echo/any", "x"])
+        .well()
+        .lines()
+    {
+        check("run", &line);
+    }
+    let detached = house
+        .run(&["run", "--detach", "--json", "--model", "echo/any", "x"])
+        .well();
+    check("run --detach", &detached.json());
+}

@@ -1,0 +1,171 @@
+//! `attache run` against model servers: streaming, tools, and every usual way to fail.
+
+use serde_json::json;
+
+use crate::house::House;
+use crate::stub::{
+    Reply, Stub, after_tools, anthropic_call, anthropic_text, chat_calls, chat_text,
+};
+
+fn openai(stub: &Stub) -> House {
+    House::new()
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_BASE_URL", &stub.url("/v1"))
+}
+
+#[test]
+fn an_openai_compatible_server_streams_and_its_tools_run() {
+    let stub = Stub::new(|request| {
+        if after_tools(request) {
+            chat_text(&["The file ", "says: ", "hello."])
+        } else {
+            chat_calls(&[("read_file", json!({ "path": "note.txt" }))])
+        }
+    });
+    let house = openai(&stub);
+    house.file("note.txt", "hello from the file\n");
+    let ended = house
+        .run(&[
+            "run",
+            "--model",
+            "openai/gpt-test",
+            "What does note.txt say?",
+        ])
+        .well();
+    assert_eq!(ended.out, "The file says: hello.\n");
+    let requests = stub.requests();
+    assert_eq!(requests.len(), 2);
+    let messages = requests[1]["messages"].as_array().unwrap();
+    let result = &messages.last().unwrap()["content"];
+    assert!(
+        result.as_str().unwrap().contains("hello from the file"),
+        "{result}"
+    );
+    assert_eq!(requests[0]["model"], "gpt-test");
+
+    let ended = house
+        .run(&["run", "--json", "--model", "openai/gpt-test", "again"])
+        .well();
+    let lines = ended.lines();
+    let deltas: String = lines
+        .iter()
+        .filter(|line| line["type"] == "delta")
+        .map(|line| line["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(deltas, "The file says: hello.");
+    let last = lines.last().unwrap();
+    assert_eq!(last["type"], "result");
+    assert_eq!(last["text"], "The file says: hello.");
+    assert_eq!(
+        (&last["outcome"], &last["end_reason"]),
+        (&json!("succeeded"), &json!("completed"))
+    );
+    assert_eq!(last["usage"]["input_tokens"], 60);
+    assert_eq!(last["usage"]["cache_read_tokens"], 20);
+    assert_eq!(last["usage"]["reasoning_tokens"], json!(null));
+    assert_eq!(last["cost_usd"], json!(null));
+}
+
+#[test]
+fn an_anthropic_server_streams_and_its_tools_run() {
+    let stub = Stub::new(|request| {
+        let messages = request["messages"].as_array().unwrap();
+        let last = &messages.last().unwrap()["content"];
+        if last.to_string().contains("tool_result") {
+            anthropic_text("Two entries.")
+        } else {
+            anthropic_call("list_directory", &json!({}))
+        }
+    });
+    let house = House::new()
+        .with("ANTHROPIC_API_KEY", "sk-test")
+        .with("ANTHROPIC_BASE_URL", &stub.url(""));
+    house.file("a.txt", "a");
+    let ended = house
+        .run(&["run", "--model", "anthropic/claude-test", "List it."])
+        .well();
+    assert_eq!(ended.out, "Two entries.\n");
+    let second = &stub.requests()[1]["messages"];
+    assert!(second.to_string().contains("a.txt"), "{second}");
+}
+
+#[test]
+fn a_run_in_this_process_needs_no_daemon() {
+    let stub = Stub::new(|_| chat_text(&["alone"]));
+    let house = openai(&stub);
+    let ended = house
+        .run(&["run", "--in-process", "--model", "openai/m", "hi"])
+        .well();
+    assert_eq!(ended.out, "alone\n");
+    assert_eq!(house.daemon(), None);
+    // What it did is stored, and a daemon that starts later shows it.
+    assert_eq!(house.ls()[0]["outcome"], "succeeded");
+    let refused = house.run(&["run", "--in-process", "--model", "openai/m", "hi"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("in use by process"), "{refused:?}");
+}
+
+#[test]
+fn each_failure_says_what_to_do() {
+    let table: Vec<(&str, Reply, &[&str])> = vec![
+        (
+            "a wrong key",
+            Reply::Status(401, json!({ "error": { "message": "bad key" } }).to_string()),
+            &["OPENAI_API_KEY"],
+        ),
+        (
+            "a wrong model",
+            Reply::Status(
+                404,
+                json!({ "error": { "message": "The model `m` does not exist", "code": "model_not_found" } })
+                    .to_string(),
+            ),
+            &["model", "m"],
+        ),
+        (
+            "a page instead of a model",
+            Reply::Status(200, "<html>welcome</html>".to_owned()),
+            &["OPENAI_BASE_URL"],
+        ),
+    ];
+    for (what, reply, wanted) in table {
+        let stub = Stub::new(move |_| reply.clone());
+        let house = openai(&stub);
+        let ended = house.run(&["run", "--model", "openai/m", "hi"]);
+        assert_eq!(ended.code, 1, "{what}: {ended:?}");
+        for word in wanted {
+            assert!(
+                ended.err.contains(word),
+                "{what}: {word} is not in {ended:?}"
+            );
+        }
+        assert!(!ended.err.contains("sk-test"), "{what}: {ended:?}");
+        // The session is alive: the next message gets a request.
+        let id = house.ls()[0]["session_id"].as_str().unwrap().to_owned();
+        house.run(&["send", &id, "again"]).well();
+        house.run(&["wait", &id]).well();
+        assert!(stub.requests().len() >= 2, "{what}");
+    }
+}
+
+#[test]
+fn a_refused_connection_and_a_missing_key_say_what_to_do() {
+    let house = House::new()
+        .with("OPENAI_API_KEY", "sk-test")
+        .with("OPENAI_BASE_URL", "http://127.0.0.1:9/v1");
+    let ended = house.run(&["run", "--model", "openai/m", "hi"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(
+        ended.err.contains("127.0.0.1:9") && ended.err.contains("OPENAI_BASE_URL"),
+        "{ended:?}"
+    );
+    let ended = House::new().run(&["run", "--model", "anthropic/m", "hi"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(ended.err.contains("ANTHROPIC_API_KEY"), "{ended:?}");
+    let ended = House::new().run(&["run", "--model", "gopher/m", "hi"]);
+    assert_eq!(ended.code, 1, "{ended:?}");
+    assert!(
+        ended.err.contains("gopher") && ended.err.contains("openai"),
+        "{ended:?}"
+    );
+}

@@ -1,0 +1,232 @@
+//! A model server on loopback that plays replies in order, by what the request holds: enough HTTP
+//! for one client, bytes as the test gives them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Value, json};
+
+/// What the server does with a request.
+#[derive(Clone)]
+pub(crate) enum Reply {
+    /// An event stream of these data lines, each flushed by itself.
+    Events(Vec<String>),
+    /// A status with a body.
+    Status(u16, String),
+    /// An event stream that begins and then says nothing more.
+    Silence(Vec<String>),
+}
+
+type Say = dyn Fn(&Value) -> Reply + Send + Sync;
+
+/// See the module.
+pub(crate) struct Stub {
+    port: u16,
+    requests: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Stub {
+    pub(crate) fn new(say: impl Fn(&Value) -> Reply + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let seen = Arc::clone(&requests);
+        let say: Arc<Say> = Arc::new(say);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let (say, seen) = (Arc::clone(&say), Arc::clone(&seen));
+                std::thread::spawn(move || serve(stream, &*say, &seen));
+            }
+        });
+        Self { port, requests }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    pub(crate) fn requests(&self) -> Vec<Value> {
+        self.requests.lock().unwrap().clone()
+    }
+}
+
+fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>) {
+    let mut out = stream.try_clone().unwrap();
+    let mut input = BufReader::new(stream);
+    loop {
+        let mut length = 0;
+        let mut first = true;
+        loop {
+            let mut line = String::new();
+            if input.read_line(&mut line).unwrap_or(0) == 0 {
+                return;
+            }
+            if line == "\r\n" {
+                break;
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().unwrap();
+            }
+            first = false;
+        }
+        assert!(!first, "a request begins with its line");
+        let mut body = vec![0; length];
+        input.read_exact(&mut body).unwrap();
+        let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
+        let reply = say(&request);
+        seen.lock().unwrap().push(request);
+        if play(&mut out, reply).is_err() {
+            return;
+        }
+    }
+}
+
+fn play(out: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
+    match reply {
+        Reply::Status(status, body) => {
+            let length = body.len();
+            write!(
+                out,
+                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n"
+            )?;
+            write!(out, "content-length: {length}\r\n\r\n{body}")?;
+            out.flush()
+        }
+        Reply::Events(events) => {
+            stream(out, events)?;
+            out.write_all(b"0\r\n\r\n")?;
+            out.flush()
+        }
+        Reply::Silence(events) => {
+            stream(out, events)?;
+            // Until the other end closes.
+            let mut nothing = [0; 1];
+            let _closed = out.read(&mut nothing);
+            Err(std::io::ErrorKind::ConnectionAborted.into())
+        }
+    }
+}
+
+fn stream(out: &mut TcpStream, events: Vec<String>) -> std::io::Result<()> {
+    out.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")?;
+    out.write_all(b"transfer-encoding: chunked\r\n\r\n")?;
+    for event in events {
+        write!(out, "{:x}\r\n{event}\r\n", event.len())?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn data(value: &Value) -> String {
+    format!("data: {value}\n\n")
+}
+
+/// A Chat Completions stream of texts.
+pub(crate) fn chat_text(pieces: &[&str]) -> Reply {
+    let mut events: Vec<String> = pieces
+        .iter()
+        .map(|text| data(&chunk(&json!({ "content": text }), None)))
+        .collect();
+    events.push(data(&chunk(&json!({}), Some("stop"))));
+    events.push(usage());
+    events.push("data: [DONE]\n\n".to_owned());
+    Reply::Events(events)
+}
+
+/// A Chat Completions stream of calls.
+pub(crate) fn chat_calls(calls: &[(&str, Value)]) -> Reply {
+    let mut events: Vec<String> = calls
+        .iter()
+        .enumerate()
+        .map(|(index, (name, arguments))| {
+            let call = json!({
+                "index": index, "id": format!("call_{index}"), "type": "function",
+                "function": { "name": name, "arguments": arguments.to_string() },
+            });
+            data(&chunk(&json!({ "tool_calls": [call] }), None))
+        })
+        .collect();
+    events.push(data(&chunk(&json!({}), Some("tool_calls"))));
+    events.push(usage());
+    events.push("data: [DONE]\n\n".to_owned());
+    Reply::Events(events)
+}
+
+/// The beginning of a Chat Completions stream.
+pub(crate) fn chat_piece(text: &str) -> String {
+    data(&chunk(&json!({ "content": text }), None))
+}
+
+fn chunk(delta: &Value, finish: Option<&str>) -> Value {
+    json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": finish }] })
+}
+
+fn usage() -> String {
+    let usage = json!({
+        "prompt_tokens": 30, "completion_tokens": 7,
+        "prompt_tokens_details": { "cached_tokens": 10 },
+    });
+    data(&json!({ "choices": [], "usage": usage }))
+}
+
+/// Whether the newest message of a Chat Completions request is a tool's result.
+pub(crate) fn after_tools(request: &Value) -> bool {
+    request["messages"]
+        .as_array()
+        .and_then(|all| all.last())
+        .is_some_and(|m| m["role"] == "tool")
+}
+
+/// The text of the last user message of a Chat Completions request.
+pub(crate) fn last_user(request: &Value) -> String {
+    let messages = request["messages"].as_array().cloned().unwrap_or_default();
+    let last = messages
+        .iter()
+        .rev()
+        .find(|message| message["role"] == "user");
+    last.map(|message| message["content"].to_string())
+        .unwrap_or_default()
+}
+
+/// An Anthropic stream of one text.
+pub(crate) fn anthropic_text(text: &str) -> Reply {
+    let start = json!({ "type": "message_start", "message": {
+        "id": "m", "type": "message", "role": "assistant", "model": "x", "content": [],
+        "usage": { "input_tokens": 12, "output_tokens": 1 } } });
+    let block = json!({ "type": "content_block_start", "index": 0,
+        "content_block": { "type": "text", "text": "" } });
+    let delta = json!({ "type": "content_block_delta", "index": 0,
+        "delta": { "type": "text_delta", "text": text } });
+    anthropic(&[start, block, delta], "end_turn")
+}
+
+/// An Anthropic stream of one call.
+pub(crate) fn anthropic_call(name: &str, arguments: &Value) -> Reply {
+    let start = json!({ "type": "message_start", "message": {
+        "id": "m", "type": "message", "role": "assistant", "model": "x", "content": [],
+        "usage": { "input_tokens": 12, "output_tokens": 1 } } });
+    let block = json!({ "type": "content_block_start", "index": 0,
+        "content_block": { "type": "tool_use", "id": "toolu_1", "name": name, "input": {} } });
+    let delta = json!({ "type": "content_block_delta", "index": 0,
+        "delta": { "type": "input_json_delta", "partial_json": arguments.to_string() } });
+    anthropic(&[start, block, delta], "tool_use")
+}
+
+fn anthropic(events: &[Value], stop: &str) -> Reply {
+    let end = [
+        json!({ "type": "content_block_stop", "index": 0 }),
+        json!({ "type": "message_delta", "delta": { "stop_reason": stop },
+            "usage": { "output_tokens": 9 } }),
+        json!({ "type": "message_stop" }),
+    ];
+    let event = |value: &Value| {
+        format!(
+            "event: {}\ndata: {value}\n\n",
+            value["type"].as_str().unwrap()
+        )
+    };
+    Reply::Events(events.iter().chain(&end).map(event).collect())
+}
