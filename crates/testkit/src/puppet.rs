@@ -127,6 +127,19 @@ impl Puppet {
             .unwrap_or_default()
     }
 
+    /// The text of the first user message of a request: the task of the session that asks.
+    #[must_use]
+    pub fn task(request: &Request) -> String {
+        request
+            .messages
+            .iter()
+            .find_map(|message| match message {
+                Message::User(parts) => Some(texts(parts)),
+                _ => None,
+            })
+            .unwrap_or_default()
+    }
+
     /// Whether the newest message of a request holds tool results.
     #[must_use]
     pub fn after_tools(request: &Request) -> bool {

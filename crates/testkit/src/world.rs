@@ -8,9 +8,11 @@ use attache_engine::{
     Catalog, CatalogEntry, Config, Engine, EngineHandle, Environment, Identity, NewRoot, Quiet,
     SessionRow,
 };
-use attache_session::{Event, Position, SessionId, Stamped, TurnId};
-use attache_store::Store;
+use attache_session::{
+    Created, Event, Generation, Json, Position, SessionId, Stamped, State, Summary, TurnId,
+};
 use attache_store::memory::MemoryStore;
+use attache_store::{Append, Store};
 use serde_json::Value;
 
 use crate::clock::TestTime;
@@ -70,7 +72,16 @@ impl World {
         toolsets: Toolsets,
         definitions: Vec<Definition>,
     ) -> Self {
-        let time = Arc::new(TestTime::default());
+        Self::at(store, puppet, toolsets, definitions, Arc::default()).await
+    }
+
+    async fn at(
+        store: Arc<dyn Store>,
+        puppet: Puppet,
+        toolsets: Toolsets,
+        definitions: Vec<Definition>,
+        time: Arc<TestTime>,
+    ) -> Self {
         let config = Config {
             store: Arc::clone(&store),
             toolsets: toolsets.clone(),
@@ -104,10 +115,11 @@ impl World {
             store,
             toolsets,
             definitions,
-            ..
+            time,
         } = self;
         drop(engine);
-        Self::with(store, puppet, toolsets, definitions).await
+        // The clock goes on, so that no id of this life is one of the last.
+        Self::at(store, puppet, toolsets, definitions, time).await
     }
 
     /// A root session, at work on `first` if there is one.
@@ -162,9 +174,10 @@ impl World {
         };
         let sessions = self.engine.sessions();
         let context = CallContext {
+            // A caller that does not exist works nowhere in particular.
             working_directory: sessions
                 .working_directory(&caller)
-                .expect("the caller exists"),
+                .unwrap_or_else(std::env::temp_dir),
             caller,
             sessions,
             cancel,
@@ -189,6 +202,54 @@ impl World {
             .expect("a session id")
             .parse()
             .expect("an id in its usual form")
+    }
+
+    /// A session as an earlier life of the host would have left it: stopped, with these parents.
+    pub async fn left_behind(&self, parents: Vec<SessionId>, takes_input: bool) -> SessionId {
+        let id = SessionId(attache_engine::Time::fresh(&*self.time));
+        let root = parents
+            .iter()
+            .find_map(|parent| self.engine.row(*parent).ok());
+        let created = Created {
+            name: "left".into(),
+            agent: "left".into(),
+            definition: Definition::built_in().to_json(),
+            model: "puppet/puppet".into(),
+            working_directory: std::env::temp_dir().display().to_string().into(),
+            root: root.map_or(id, |row| row.root),
+            parents,
+            takes_input,
+            owning_profile: attache_engine::Time::fresh(&*self.time),
+            executor_bindings: Json::from_checked("[]"),
+            trust: None,
+            continue_in_background: false,
+        };
+        let stamped = Stamped {
+            at: attache_engine::Time::now(&*self.time),
+            observed: None,
+            event: Event::Created(Arc::new(created)),
+        };
+        let mut state = State::empty(id);
+        state.apply(&stamped);
+        let append = Append {
+            session: id,
+            generation: Generation(1),
+            expected: Position(0),
+            events: vec![stamped],
+            summary: Summary::of(&state).expect("it was created"),
+            mail: Vec::new(),
+            taken: Vec::new(),
+            charges: Vec::new(),
+            births: Vec::new(),
+            links: Vec::new(),
+            command: None,
+            expects: Vec::new(),
+        };
+        self.store
+            .commit(append)
+            .await
+            .expect("the store takes a birth");
+        id
     }
 
     /// Waits until a session and all below it have settled.
