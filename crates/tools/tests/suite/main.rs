@@ -1,5 +1,18 @@
 //! The toolsets on whole engines in memory: what a model sees of sessions and of files.
 #![allow(clippy::unwrap_used)]
 
+mod acquire;
+mod arguments;
+mod create;
+mod current_session;
+mod end_to_end;
 mod filesystem;
+mod get;
+mod kit;
+mod list;
+mod on_complete;
+mod read_events;
+mod send;
+mod stop;
+mod wait;
 mod walk;

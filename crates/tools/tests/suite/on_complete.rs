@@ -1,0 +1,269 @@
+//! `agent_session_on_complete`.
+
+use attache_session::{Event, Origin, QueueId, SessionId};
+use attache_testkit::{Gate, Piece, World, text};
+use serde_json::{Value, json};
+
+use crate::kit::{busy_child, code, count, held, on};
+
+const WATCH: &str = "agent_session_on_complete";
+
+/// What a session was told by notices: the queue, of whom, and the text.
+fn notices(world: &World, session: SessionId) -> Vec<(QueueId, SessionId, String)> {
+    let events = world.events(session).into_iter();
+    events
+        .filter_map(|stamped| match stamped.event {
+            Event::Queued { queue, item } => match &item.origin {
+                Origin::Notice { about, .. } => Some((queue, *about, item.text.to_string())),
+                _ => None,
+            },
+            _ => None,
+        })
+        .collect()
+}
+
+async fn watch(world: &World, caller: SessionId, target: SessionId, message: Value) -> Value {
+    let arguments = json!({ "session_id": target.to_string(), "message": message });
+    world.ask(caller, WATCH, arguments).await
+}
+
+fn at_once(fired: bool) -> Value {
+    json!({ "ok": true, "fired_immediately": fired })
+}
+
+fn default_line(session: SessionId, status: &str, outcome: &str) -> String {
+    format!(
+        "Session {session} has settled; status: {status}, outcome: {outcome}. \
+         Its result is read with agent_session_get or agent_session_read_events."
+    )
+}
+
+#[tokio::test]
+async fn agent_session_on_complete_session_completes_enqueues_parent_message() {
+    let (world, root, child, gate) = busy_child().await;
+    assert_eq!(
+        watch(&world, root, child, json!("it is done")).await,
+        at_once(false)
+    );
+    assert_eq!(notices(&world, root), []);
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(
+        notices(&world, root),
+        [(QueueId::Immediate, child, "it is done".to_owned())]
+    );
+    assert_eq!(world.consumed(root), ["it is done"]);
+}
+
+#[tokio::test]
+async fn agent_session_on_complete_running_session_enqueues_on_completion() {
+    let (world, root, child, gate) = busy_child().await;
+    watch(&world, root, child, Value::Null).await;
+    let shown = world.ask(root, "agent_session_get", json!({})).await;
+    assert_eq!(shown["waiting_for"], json!([child.to_string()]));
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(notices(&world, root).len(), 1);
+    // Once for a registration: the next end of the child tells nobody.
+    let send = json!({ "session_id": child.to_string(), "text": "again" });
+    world.ask(root, "agent_session_send", send).await;
+    world.quiet(root).await;
+    assert_eq!(notices(&world, root).len(), 1);
+    assert_eq!(world.consumed(root).len(), 1);
+    // Two registrations are two notices.
+    let gate = Gate::default();
+    world.puppet.teach(held(&gate));
+    let send = json!({ "session_id": child.to_string(), "text": "x" });
+    world.ask(root, "agent_session_send", send).await;
+    assert_eq!(
+        watch(&world, root, child, json!("one")).await,
+        at_once(false)
+    );
+    assert_eq!(
+        watch(&world, root, child, json!("two")).await,
+        at_once(false)
+    );
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root)[1..], ["one", "two"]);
+}
+
+#[tokio::test]
+async fn agent_session_on_complete_session_already_complete_enqueues_immediately() {
+    let (world, root, child, gate) = busy_child().await;
+    gate.open();
+    world.quiet(child).await;
+    assert_eq!(
+        watch(&world, root, child, json!("at once")).await,
+        at_once(true)
+    );
+    assert_eq!(
+        notices(&world, root),
+        [(QueueId::Immediate, child, "at once".to_owned())]
+    );
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root), ["at once"]);
+}
+
+#[tokio::test]
+async fn agent_session_on_complete_terminal_state_enqueues_immediately() {
+    let (world, root, child, _gate) = busy_child().await;
+    world.engine.terminate(child).await.unwrap();
+    assert_eq!(watch(&world, root, child, Value::Null).await, at_once(true));
+    assert_eq!(
+        notices(&world, root),
+        [(
+            QueueId::Immediate,
+            child,
+            default_line(child, "stopped", "cancelled")
+        )]
+    );
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root).len(), 1);
+}
+
+#[tokio::test]
+async fn agent_session_on_complete_custom_message_uses_provided_message() {
+    let (world, root, child, gate) = busy_child().await;
+    let message = "Schritt 2 🙏\nnow merge";
+    watch(&world, root, child, json!(message)).await;
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root), [message]);
+    let empty = json!({ "session_id": child.to_string(), "message": " " });
+    assert_eq!(code(&world, root, WATCH, empty).await, "invalid-arguments");
+}
+
+#[tokio::test]
+async fn agent_session_on_complete_default_message_includes_session_id_and_status() {
+    let (world, root, child, gate) = busy_child().await;
+    watch(&world, root, child, Value::Null).await;
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(
+        world.consumed(root),
+        [default_line(child, "idle", "succeeded")]
+    );
+    // A notice is no word of a person, and says where it comes from.
+    let read = world
+        .ask(root, "agent_session_read_events", json!({}))
+        .await;
+    assert_eq!(
+        (&read["events"][0]["event_type"], &read["events"][0]["role"]),
+        (&json!("diagnostic"), &json!("system"))
+    );
+    assert_eq!(read["events"][0]["origin_session_id"], child.to_string());
+}
+
+#[tokio::test]
+async fn input_that_was_sent_before_a_watch_counts_as_work() {
+    let world = World::new().await;
+    let root = world.root(None).await;
+    let child = world.child(root, None).await;
+    for n in 0..20 {
+        let gate = Gate::default();
+        world.puppet.teach(held(&gate));
+        let send = json!({ "session_id": child.to_string(), "text": format!("held {n}") });
+        world.ask(root, "agent_session_send", send).await;
+        // The child has read nothing yet, or stands before its model.
+        assert_eq!(
+            watch(&world, root, child, json!(format!("end {n}"))).await,
+            at_once(false)
+        );
+        assert_eq!(notices(&world, root).len(), n);
+        gate.open();
+        world.quiet(root).await;
+        assert_eq!(world.consumed(child).len(), n + 1);
+        assert_eq!(world.consumed(root).len(), n + 1);
+    }
+}
+
+#[tokio::test]
+async fn a_turn_that_says_nothing_still_tells_its_end() {
+    let (world, root, child, gate) = busy_child().await;
+    let silent = gate.clone();
+    world.puppet.teach(move |request| {
+        if attache_testkit::Puppet::task(request) == "silent" {
+            return vec![Piece::Wait(silent.clone())];
+        }
+        text("ok")
+    });
+    let mute = world.child(root, Some("silent")).await;
+    watch(&world, root, mute, Value::Null).await;
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(
+        world.consumed(root),
+        [default_line(mute, "idle", "succeeded")]
+    );
+    let shown = on(&world, root, "get", mute).await;
+    assert_eq!(
+        (
+            &shown["end_reason"],
+            &shown["outcome"],
+            &shown["result_preview"]
+        ),
+        (&json!("no-output"), &json!("succeeded"), &json!(null))
+    );
+    assert_eq!(on(&world, root, "get", child).await["status"], "idle");
+}
+
+#[tokio::test]
+async fn a_child_that_is_stopped_or_fails_is_not_told_as_done() {
+    let (world, root, child, _gate) = busy_child().await;
+    watch(&world, root, child, Value::Null).await;
+    world.engine.terminate(child).await.unwrap();
+    world.quiet(root).await;
+    assert_eq!(
+        world.consumed(root),
+        [default_line(child, "stopped", "cancelled")]
+    );
+    world.puppet.teach(|request| {
+        if attache_testkit::Puppet::task(request) == "fail" {
+            let refusal = attache_model::StopReason::Refusal;
+            return vec![Piece::Text("no".to_owned()), Piece::Stop(refusal)];
+        }
+        text("ok")
+    });
+    let failing = world.child(root, Some("fail")).await;
+    watch(&world, root, failing, Value::Null).await;
+    world.quiet(root).await;
+    assert_eq!(
+        world.consumed(root)[1..],
+        [default_line(failing, "error", "failed")]
+    );
+}
+
+#[tokio::test]
+async fn a_watch_of_oneself_tells_the_end_of_the_own_run() {
+    let (world, root, child, gate) = busy_child().await;
+    let own = json!({ "session_id": ".", "message": "my run is over" });
+    assert_eq!(world.ask(child, WATCH, own).await, at_once(false));
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(world.consumed(child), ["held work", "my run is over"]);
+    let stranger = world.root(None).await;
+    let foreign = json!({ "session_id": stranger.to_string() });
+    assert_eq!(code(&world, root, WATCH, foreign).await, "unknown-session");
+}
+
+#[tokio::test]
+async fn toolset_dispose_cancels_on_complete_registrations() {
+    let (world, root, child, gate) = busy_child().await;
+    watch(&world, root, child, json!("too late")).await;
+    // A viewer keeps the child at work after its parent has ended.
+    let viewer = world.engine.attach(child).await.unwrap();
+    world.engine.terminate(root).await.unwrap();
+    assert_eq!(
+        count(&world, root, |e| matches!(e, Event::WatchEnded { .. })),
+        1
+    );
+    gate.open();
+    world.quiet(child).await;
+    assert_eq!(world.consumed(child), ["held work"]);
+    world.engine.start(root, None).await.unwrap();
+    world.quiet(root).await;
+    assert_eq!(notices(&world, root), []);
+    assert_eq!(world.consumed(root), Vec::<String>::new());
+    drop(viewer);
+}
