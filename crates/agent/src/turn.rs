@@ -264,7 +264,8 @@ impl Turn {
                 }),
             };
             match start {
-                Ok(start) if changes_state => later.push(start),
+                // What stands behind a changing call starts behind it: it may look at the change.
+                Ok(start) if changes_state || !later.is_empty() => later.push(start),
                 Ok(start) => now.push(Output::Start(start)),
                 Err(error) => self.put_result(&id, error.into()),
             }

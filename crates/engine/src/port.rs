@@ -283,8 +283,9 @@ impl Port {
                 format!("session {target} is an ancestor and may itself wait"),
             ));
         }
-        let row = visible(shared, caller.session, target)?;
-        let from = row.last_at;
+        let from = visible(shared, caller.session, target)?.last_at;
+        // What the caller sent before is mail by then, and counts as work.
+        shared.sync(caller.session).await?;
         let guard = WaitGuard::new(shared, caller.session, target);
         let ended_by = tokio::select! {
             biased;
@@ -375,7 +376,10 @@ impl Port {
         message: Option<String>,
     ) -> Result<Watching, EngineError> {
         let shared = &self.0;
-        let row = visible(shared, caller.session, target)?;
+        visible(shared, caller.session, target)?;
+        // What the caller sent before is mail by then, and counts as work.
+        shared.sync(caller.session).await?;
+        let row = shared.known_row(target)?;
         let watch = WatchId(shared.config.time.fresh());
         let message: Option<Arc<str>> = message.map(Arc::from);
         let done = target != caller.session && settled(shared, target)? == Settled::Yes;

@@ -1,7 +1,7 @@
 //! `agent_session_on_complete`.
 
 use attache_session::{Event, Origin, QueueId, SessionId};
-use attache_testkit::{Gate, Piece, World, text};
+use attache_testkit::{Gate, Piece, Puppet, World, call, text};
 use serde_json::{Value, json};
 
 use crate::kit::{busy_child, code, count, held, on};
@@ -183,7 +183,7 @@ async fn a_turn_that_says_nothing_still_tells_its_end() {
     let (world, root, child, gate) = busy_child().await;
     let silent = gate.clone();
     world.puppet.teach(move |request| {
-        if attache_testkit::Puppet::task(request) == "silent" {
+        if Puppet::task(request) == "silent" {
             return vec![Piece::Wait(silent.clone())];
         }
         text("ok")
@@ -219,7 +219,7 @@ async fn a_child_that_is_stopped_or_fails_is_not_told_as_done() {
         [default_line(child, "stopped", "cancelled")]
     );
     world.puppet.teach(|request| {
-        if attache_testkit::Puppet::task(request) == "fail" {
+        if Puppet::task(request) == "fail" {
             let refusal = attache_model::StopReason::Refusal;
             return vec![Piece::Text("no".to_owned()), Piece::Stop(refusal)];
         }
@@ -266,4 +266,85 @@ async fn toolset_dispose_cancels_on_complete_registrations() {
     assert_eq!(notices(&world, root), []);
     assert_eq!(world.consumed(root), Vec::<String>::new());
     drop(viewer);
+}
+
+#[tokio::test]
+async fn a_watch_in_the_same_step_as_the_send_counts_it_as_work() {
+    send_and_then().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_calls_of_a_step_begin_in_order_on_several_threads() {
+    for _ in 0..20 {
+        send_and_then().await;
+    }
+}
+
+/// A model that sends something to an idle child and, in the same step, waits for it or asks to be
+/// told of its end.
+async fn send_and_then() {
+    for tool in [WATCH, "agent_session_wait"] {
+        let world = World::new().await;
+        let root = world.root(None).await;
+        let child = world.child(root, None).await;
+        world.puppet.teach(move |request| {
+            if Puppet::task(request) != "go" {
+                return text("answer");
+            }
+            if Puppet::after_tools(request) || Puppet::last_user(request) != "go" {
+                return text("ok");
+            }
+            let target = child.to_string();
+            let send = json!({ "session_id": target, "text": "question" });
+            let then = match tool {
+                WATCH => json!({ "session_id": target }),
+                _ => json!({ "session_id": target, "wait_for_idle": true }),
+            };
+            let mut pieces = call("agent_session_send", &send);
+            pieces.extend(call(tool, &then));
+            pieces
+        });
+        let send = json!({ "session_id": ".", "text": "go" });
+        world.ask(root, "agent_session_send", send).await;
+        world.quiet(root).await;
+        let requests = world.puppet.requests();
+        let results = requests
+            .iter()
+            .map(Puppet::results)
+            .find(|results| results.len() == 2)
+            .unwrap();
+        let result: Value = serde_json::from_str(&results[1]).unwrap();
+        match tool {
+            WATCH => {
+                // A child that was fast may have ended by now; it was never told as idle before.
+                assert_eq!(result["ok"], true);
+                assert_eq!(
+                    world.consumed(root)[1..],
+                    [default_line(child, "idle", "succeeded")]
+                );
+            }
+            _ => assert_eq!(result["result_preview"], "answer"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_watch_outlives_a_restart_and_fires_once() {
+    let (world, root, child, _gate) = busy_child().await;
+    watch(&world, root, child, Value::Null).await;
+    let world = world.restarted().await;
+    world.puppet.teach(|_| text("ok"));
+    // The parent is stopped: the notice waits for it.
+    world.quiet(root).await;
+    assert_eq!(notices(&world, root), []);
+    world.engine.start(root, None).await.unwrap();
+    world.quiet(root).await;
+    assert_eq!(
+        world.consumed(root),
+        [default_line(child, "stopped", "interrupted")]
+    );
+    let world = world.restarted().await;
+    world.engine.start(root, None).await.unwrap();
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root).len(), 1);
 }
