@@ -197,6 +197,12 @@ impl Port {
                 "a session holds its children, not itself: dispose needs a child's id",
             ));
         }
+        if dispose && !row.view.summary.parents.contains(&caller.session) {
+            return Err(EngineError::new(
+                ErrorCode::InvalidArguments,
+                "only a child can be given up, and this session is a child of another one",
+            ));
+        }
         let was_running = row.status == Status::Running;
         // The child first: what it would start next it can no longer start.
         let own = shared.cancel(target, EndReason::Cancelled).await;

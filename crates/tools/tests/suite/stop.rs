@@ -164,3 +164,19 @@ async fn g32_a_tool_that_returns_late_changes_nothing() {
     assert_eq!(world.puppet.requests().len(), requests);
     assert_eq!(world.engine.waiting_for(boss), []);
 }
+
+#[tokio::test]
+async fn a_dispose_of_what_is_no_child_changes_nothing() {
+    let (world, root, child, _gate) = busy_child().await;
+    let grandchild = world.child(child, Some("held below")).await;
+    let dispose = json!({ "session_id": grandchild.to_string(), "dispose": true });
+    assert_eq!(code(&world, root, STOP, dispose).await, "invalid-arguments");
+    let shown = on(&world, root, "get", grandchild).await;
+    assert_eq!(
+        (&shown["status"], &shown["outcome"]),
+        (&json!("running"), &json!(null))
+    );
+    // Without dispose, it can be stopped over two generations.
+    let stopped = on(&world, root, "stop", grandchild).await;
+    assert_eq!(stopped, json!({ "ok": true, "was_running": true }));
+}
