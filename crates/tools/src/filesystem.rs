@@ -11,8 +11,10 @@ mod read_file;
 mod walk;
 mod write_file;
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use attache_agent::session::ErrorCode;
 use attache_agent::{CallContext, Cancel, Tool, ToolError, Toolset};
@@ -99,6 +101,40 @@ async fn on_files(
             "the tool failed on a fault of its own",
         ))
     })
+}
+
+/// Who writes in a working directory.
+type Writer = tokio::sync::Mutex<()>;
+
+/// The writers of the working directories in which somebody writes now.
+static WRITERS: Mutex<BTreeMap<PathBuf, Weak<Writer>>> = Mutex::new(BTreeMap::new());
+
+fn writer(working_directory: &Path) -> Arc<Writer> {
+    let mut writers = WRITERS.lock().unwrap_or_else(PoisonError::into_inner);
+    writers.retain(|_, writer| writer.strong_count() > 0);
+    match writers.get(working_directory).and_then(Weak::upgrade) {
+        Some(writer) => writer,
+        None => {
+            let writer = Arc::new(Writer::new(()));
+            writers.insert(working_directory.to_owned(), Arc::downgrade(&writer));
+            writer
+        }
+    }
+}
+
+/// The same for work that changes files. In one working directory such calls follow each other in
+/// the order in which they began, so that two edits of a file in one step both stand.
+async fn on_files_alone(
+    context: &CallContext,
+    work: impl FnOnce(&Confined, &Stop) -> Answer + Send + 'static,
+) -> Answer {
+    let turn = writer(&context.working_directory).lock_owned().await;
+    on_files(context, move |confined, stop| {
+        // A call that is dropped keeps its turn until its work has ended.
+        let _turn = turn;
+        work(confined, stop)
+    })
+    .await
 }
 
 /// Adds what was adjusted to an answer.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::confine::{Fault, Kind, Place, open_file, shown};
 use super::read_file::{is_binary, too_large, whole};
-use super::{WHOLE_FILE_BYTES, on_files, write_file};
+use super::{WHOLE_FILE_BYTES, on_files_alone, write_file};
 use crate::agent_session::{Answer, tool};
 use crate::arguments::{Arguments, quoted};
 use crate::show;
@@ -57,7 +57,7 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
             "`old_string` and `new_string` are the same",
         ));
     }
-    on_files(&context, move |confined, stop| {
+    on_files_alone(&context, move |confined, stop| {
         let relative = confined.relative(&path)?;
         let place = confined.find(&relative, false);
         let (folder, name) = match place.map_err(|fault| fault.at(&path))? {

@@ -13,7 +13,7 @@ use rustix::io::Errno;
 use serde_json::{Value, json};
 
 use super::confine::{Fault, Kind, Place, shown};
-use super::on_files;
+use super::on_files_alone;
 use crate::agent_session::{Answer, tool};
 use crate::arguments::Arguments;
 use crate::show;
@@ -42,7 +42,7 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
         .exact_text("content")?
         .ok_or_else(|| ToolError::invalid("`content` is missing"))?;
     arguments.done()?;
-    on_files(&context, move |confined, stop| {
+    on_files_alone(&context, move |confined, stop| {
         let relative = confined.relative(&path)?;
         if path.ends_with('/') {
             return Err(Fault::NotAFile(Kind::Folder).at(&path));

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use attache_agent::Definition;
 use attache_session::SessionId;
-use attache_testkit::World;
+use attache_testkit::{Puppet, World, call, text};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -672,4 +672,30 @@ async fn a_folder_that_becomes_a_link_meanwhile_leads_nowhere() {
         desk.outside(),
         [("secret".to_owned(), "secret\n".to_owned())]
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn edits_of_one_step_follow_each_other() {
+    let desk = Desk::new().await;
+    desk.world.puppet.teach(|request| {
+        if Puppet::after_tools(request) {
+            return text("edited");
+        }
+        let write = json!({ "path": "file", "content": "0." });
+        let mut pieces = call("write_file", &write);
+        for n in 0..20 {
+            // Each finds its text only when the one before it is done.
+            let edit = json!({
+                "path": "file", "old_string": format!("{n}."),
+                "new_string": format!("{n},{}.", n + 1),
+            });
+            pieces.extend(call("edit_file", &edit));
+        }
+        pieces
+    });
+    let send = json!({ "session_id": ".", "text": "go" });
+    desk.ask("agent_session_send", send).await;
+    desk.world.quiet(desk.session).await;
+    let all: Vec<String> = (0..=20).map(|n| n.to_string()).collect();
+    assert_eq!(desk.read("file"), all.join(",") + ".");
 }
