@@ -1,4 +1,4 @@
-//! `agent_session_get`: one session now.
+//! `agent_session_get`: what one session does now, and what came of it.
 
 use attache_agent::{CallContext, ToolOutcome};
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `glob`: files by their names.
+//! `glob`: files of the working directory, found by their names.
 
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;

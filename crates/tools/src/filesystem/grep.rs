@@ -1,4 +1,4 @@
-//! `grep`: lines by their text.
+//! `grep`: lines of files of the working directory, found by their text.
 
 use std::fs::File;
 use std::ops::ControlFlow;

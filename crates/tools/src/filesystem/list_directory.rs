@@ -1,4 +1,4 @@
-//! `list_directory`: what a folder holds.
+//! `list_directory`: what a folder holds, with kinds and sizes.
 
 use std::ops::ControlFlow;
 use std::os::fd::AsFd;

@@ -1,4 +1,4 @@
-//! `agent_session_create`.
+//! `agent_session_create`: what a child is born with, and what it cannot get.
 
 use attache_agent::{Definition, SubAgent};
 use attache_session::{Event, Origin, QueueId};

@@ -1,4 +1,4 @@
-//! `get_current_session`.
+//! `get_current_session`: what a session is told of itself and of its parents.
 
 use attache_session::SessionId;
 use attache_testkit::World;

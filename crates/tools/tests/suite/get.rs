@@ -1,4 +1,4 @@
-//! `agent_session_get`.
+//! `agent_session_get`: true status, what runs, and who may look.
 
 use attache_testkit::{Gate, Piece, Puppet, World, call, text};
 use serde_json::{Value, json};

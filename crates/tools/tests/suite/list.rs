@@ -1,4 +1,4 @@
-//! `agent_session_list`.
+//! `agent_session_list`: which sessions are listed, how, and in which order.
 
 use attache_session::SessionId;
 use attache_testkit::{Gate, World};

@@ -1,4 +1,4 @@
-//! `agent_session_on_complete`.
+//! `agent_session_on_complete`: when a watch fires, what it says, and that it fires once.
 
 use attache_session::{Event, Origin, QueueId, SessionId};
 use attache_testkit::{Gate, Piece, Puppet, World, call, text};

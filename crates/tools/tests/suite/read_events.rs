@@ -1,4 +1,4 @@
-//! `agent_session_read_events`.
+//! `agent_session_read_events`: pages, filters and previews of a history.
 
 use attache_session::SessionId;
 use attache_testkit::{Piece, Puppet, World, call, text};

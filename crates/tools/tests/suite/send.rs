@@ -1,4 +1,4 @@
-//! `agent_session_send`.
+//! `agent_session_send`: which queue, when it is taken, and who takes nothing.
 
 use attache_session::{Command, Event, Immediacy, Origin, QueueId, SessionId};
 use attache_testkit::{Gate, World};

@@ -1,4 +1,4 @@
-//! `agent_session_stop`.
+//! `agent_session_stop`: what ends, what stays, and that it stays ended.
 
 use attache_session::{Event, ResultOrigin};
 use attache_testkit::{Gate, Piece, Puppet, World, call};

@@ -1,4 +1,4 @@
-//! `agent_session_wait`.
+//! `agent_session_wait`: what ends a wait, when, and what it says then.
 
 use attache_session::SessionId;
 use attache_testkit::{Gate, Piece, Puppet, World, text};
