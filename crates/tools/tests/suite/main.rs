@@ -6,6 +6,7 @@ mod arguments;
 mod create;
 mod current_session;
 mod end_to_end;
+mod fault;
 mod filesystem;
 mod get;
 mod kit;
