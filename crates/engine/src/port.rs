@@ -385,10 +385,11 @@ impl Port {
         visible(shared, caller.session, target)?;
         // What the caller sent before is mail by then, and counts as work.
         shared.sync(caller.session).await?;
-        let row = shared.known_row(target)?;
         let watch = WatchId(shared.config.time.fresh());
         let message: Option<Arc<str>> = message.map(Arc::from);
         let done = target != caller.session && settled(shared, target)? == Settled::Yes;
+        // Read after that: an end that came in between is the one to tell of.
+        let row = shared.known_row(target)?;
         let settled = done.then(|| Notice {
             watch,
             message: message.clone(),
