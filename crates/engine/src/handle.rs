@@ -143,6 +143,8 @@ impl EngineHandle {
             command: None,
             expects: Vec::new(),
         };
+        #[cfg(feature = "fault")]
+        let kinds = attache_store::fault::kinds(&append);
         shared.set_environment(id, environment);
         let before = shared.registry.set_epoch(id, Some(epoch));
         if let Err(refused) = shared.config.store.commit(append).await {
@@ -151,6 +153,10 @@ impl EngineHandle {
                 shared.forget_environment(id);
             }
             return Err(refused.into());
+        }
+        #[cfg(feature = "fault")]
+        for kind in &kinds {
+            attache_store::fault::reached(kind, attache_store::fault::Place::BeforeEffect);
         }
         shared.changed(id);
         shared.wake(id);

@@ -285,6 +285,7 @@ impl Providers {
                 base_url: config.base_url.clone(),
                 base_url_from: format!("base_url of [providers.{provider}]"),
                 api_key: config.api_key.clone(),
+                api_key_from: format!("api_key_env of [providers.{provider}]"),
                 headers: config.headers.clone(),
                 quirks: config.quirks.clone(),
             };
@@ -339,6 +340,7 @@ impl Providers {
                 .key_variable
                 .and_then(|name| self.variable(name))
                 .map(Secret::new),
+            api_key_from: preset.key_variable.unwrap_or("it has none").to_owned(),
             headers: Vec::new(),
             // Servers that only speak like this provider want the usual form of its dialect.
             quirks: if own {

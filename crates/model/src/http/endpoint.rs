@@ -25,6 +25,8 @@ pub(crate) struct Endpoint {
     /// Where to look when the address is wrong.
     pub(crate) base_url_from: String,
     pub(crate) api_key: Option<Secret>,
+    /// Where to look when the key is wrong.
+    pub(crate) api_key_from: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) quirks: Quirks,
 }
@@ -136,7 +138,10 @@ impl Endpoint {
         error.retry_after = wanted_wait(&headers);
         match error.kind {
             ErrorKind::Auth => {
-                let hint = format!(" (check the key of provider {})", self.provider);
+                let hint = format!(
+                    " (check the key of provider {}: {})",
+                    self.provider, self.api_key_from
+                );
                 error.message.push_str(&hint);
             }
             ErrorKind::ModelUnknown if status == 404 => {
