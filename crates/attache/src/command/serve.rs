@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use attache_host::{Daemon, Idle, Settings};
+use attache_host::{Daemon, Host, Idle, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::fail::{Failure, NOT_FOUND};
@@ -17,7 +17,11 @@ pub(crate) async fn serve(on_demand: bool, output: &Output) -> Result<u8, Failur
         let _own_session = rustix::process::setsid();
     }
     let places = Places::find()?;
-    let host = open_host(&places).await?;
+    let host = if on_demand {
+        open_soon(&places).await?
+    } else {
+        open_host(&places).await?
+    };
     let daemon = Daemon::bind(host, &places.socket).map_err(|error| {
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
     })?;
@@ -32,6 +36,28 @@ pub(crate) async fn serve(on_demand: bool, output: &Output) -> Result<u8, Failur
     };
     daemon.run(ended()?, idle).await;
     Ok(0)
+}
+
+/// How long a daemon that leaves may still hold the store after its socket's name is gone.
+const LEAVING: Duration = Duration::from_secs(4);
+
+/// How often the store is tried meanwhile.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// Opens the host, and waits for a daemon that is just leaving.
+async fn open_soon(places: &Places) -> Result<Host, Failure> {
+    let try_again = async {
+        loop {
+            match open_host(places).await {
+                Err(failure) if failure.code == "store-locked" => tokio::time::sleep(LOOK).await,
+                opened => return opened,
+            }
+        }
+    };
+    match tokio::time::timeout(LEAVING, try_again).await {
+        Ok(opened) => opened,
+        Err(_over) => open_host(places).await,
+    }
 }
 
 /// Ends with the signal that asks the daemon to end.
