@@ -420,6 +420,10 @@ impl<'a> Actor<'a> {
     /// Applies, publishes, answers, and starts the effects, in this order.
     fn finish(&mut self, plan: Plan, works: &mut [Work]) {
         let from = self.state.position;
+        #[cfg(feature = "fault")]
+        for kind in &plan.kinds {
+            attache_store::fault::reached(kind, attache_store::fault::Place::BeforeEffect);
+        }
         let Plan {
             scratch,
             events,
