@@ -31,6 +31,8 @@ const STEPS: &[Step] = &[
                 "--all-targets",
                 "--profile",
                 "ci",
+                "--features",
+                test::TEST_FEATURES,
                 "--",
                 "-D",
                 "warnings",

@@ -15,6 +15,10 @@ const SYSTEM_PROGRAMS: &[(&str, &str, &str)] = &[(
     "one walk checks that each acknowledgement follows a sync of the log",
 )];
 
+/// Features that only tests switch on: the suite that every store passes, and the points at which a process kills itself.
+pub(crate) const TEST_FEATURES: &str =
+    "attache/fault,attache-store/conformance,attache-store/fault";
+
 /// Runs the command; `args` go to the runner.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     println!("test: unit and integration tests by cargo-nextest, then the examples in the docs");
@@ -32,7 +36,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
 fn runner(args: &[String]) -> shell::Call {
     let mut call = vec!["nextest", "run", "--cargo-profile", "ci"];
     if !names_packages(args) {
-        call.push("--workspace");
+        call.extend(["--workspace", "--features", TEST_FEATURES]);
     }
     call.extend(args.iter().map(String::as_str));
     cargo(&call)

@@ -49,11 +49,11 @@ impl History {
                 }));
                 self.calls.push(call.clone());
             }
-            Event::CallEnded { result, .. } => {
-                if self.calls.iter().any(|call| call.id == result.call) {
-                    self.results
-                        .insert(Arc::clone(&result.call), result.clone());
-                }
+            Event::CallEnded { result, .. }
+                if self.calls.iter().any(|call| call.id == result.call) =>
+            {
+                self.results
+                    .insert(Arc::clone(&result.call), result.clone());
             }
             Event::TurnStarted { .. } | Event::TurnEnded { .. } => self.flush(),
             _ => {}

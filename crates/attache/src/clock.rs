@@ -1,4 +1,4 @@
-//! The viewer's clock and its fresh ids.
+//! The viewer's clock and its fresh ids: ages are shown by the one, commands named by the other.
 
 use attache_host::fresh_id;
 

@@ -76,7 +76,7 @@ impl From<WireError> for Failure {
 impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
-            ClientError::Refused(error) => error.into(),
+            ClientError::Refused(error) => (*error).into(),
             ClientError::Gone(reason) => Self::new(
                 NOT_FOUND,
                 "internal",

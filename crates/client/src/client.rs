@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 pub enum ClientError {
     /// The host said no.
     #[error("{0}")]
-    Refused(WireError),
+    Refused(Box<WireError>),
     /// The connection ended before the answer came.
     #[error("the connection to the host ended: {0}")]
     Gone(String),
@@ -88,7 +88,9 @@ impl Client {
         let mut lines = BufReader::new(read);
         match read_frame(&mut lines).await {
             Ok(FromHost::Hello { .. }) => {}
-            Ok(FromHost::OperationError { error, .. }) => return Err(ClientError::Refused(error)),
+            Ok(FromHost::OperationError { error, .. }) => {
+                return Err(ClientError::Refused(Box::new(error)));
+            }
             Ok(FromHost::GoingAway { reason }) => return Err(ClientError::Gone(reason)),
             Ok(_) => return Err(ClientError::Unexpected),
             Err(reason) => return Err(ClientError::Gone(reason)),
@@ -215,7 +217,7 @@ async fn read_all<S: AsyncRead>(
             }) => {
                 if let Some(reply) = lock(&pending).replies.remove(&id) {
                     // Whoever asked may no longer wait.
-                    drop(reply.send(Err(ClientError::Refused(error))));
+                    drop(reply.send(Err(ClientError::Refused(Box::new(error)))));
                 }
             }
             Ok(FromHost::OperationError {

@@ -7,18 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    Answer, Command, Decision, Effect, EndReason, Event, Expect, Generation, Json, Mail, Position,
-    SessionId, State, StepText, Summary, decide,
+    Command, Effect, EndReason, Event, Generation, Mail, Position, SessionId, State, StepText,
+    Summary,
 };
-use attache_store::{Append, Born, CommandRecord, LogItem, Refused};
+use attache_store::{Append, Born, LogItem, Refused};
 use futures_util::FutureExt;
-use tokio::sync::oneshot;
-use uuid::Uuid;
 
-use crate::ask::{FreshIds, Shared};
+use crate::ask::Shared;
 use crate::error::EngineError;
-use crate::mailbox::{Ask, Message, SharedMailbox, Taken};
+use crate::mailbox::{Message, SharedMailbox, Taken};
 use crate::observe::{Change, Snapshot};
+use crate::plan::{Plan, Work, read_answer};
 use crate::{recovery, turn_task};
 
 /// Most mail that one append takes.
@@ -97,46 +96,6 @@ fn refuse_all(taken: Taken, error: &EngineError) {
 enum Standing {
     Sound,
     Lost,
-}
-
-/// A command in a batch. It stays until the batch is durable, because the store may ask for
-/// another try.
-struct Work {
-    command: Command,
-    key: Option<(Uuid, [u8; 32])>,
-    reply: Option<oneshot::Sender<Result<Answer, EngineError>>>,
-}
-
-impl Work {
-    fn own(command: Command) -> Self {
-        Self {
-            command,
-            key: None,
-            reply: None,
-        }
-    }
-
-    fn answer(&mut self, answer: Result<Answer, EngineError>) {
-        if let Some(reply) = self.reply.take() {
-            // A caller that has gone needs no answer.
-            drop(reply.send(answer));
-        }
-    }
-}
-
-impl From<Box<Ask>> for Work {
-    fn from(ask: Box<Ask>) -> Self {
-        let Ask {
-            command,
-            key,
-            reply,
-        } = *ask;
-        Self {
-            command,
-            key,
-            reply: Some(reply),
-        }
-    }
 }
 
 struct Actor<'a> {
@@ -520,182 +479,6 @@ impl<'a> Actor<'a> {
                 .observation()
                 .map_or(0, |observation| observation.end()),
         }
-    }
-}
-
-/// What a batch of decisions comes to.
-struct Plan {
-    scratch: State,
-    events: Vec<attache_session::Stamped>,
-    mail: Vec<attache_session::NewMail>,
-    taken: Vec<attache_session::MailId>,
-    births: Vec<attache_session::Birth>,
-    links: Vec<SessionId>,
-    command: Option<CommandRecord>,
-    expects: Vec<Expect>,
-    effects: Vec<Effect>,
-    answers: Vec<Option<Answer>>,
-    /// Other sessions whose rows this append changes.
-    touched: Vec<SessionId>,
-    /// Stored kinds of this append's events, for the fault points.
-    #[cfg(feature = "fault")]
-    kinds: Vec<String>,
-}
-
-impl Plan {
-    fn new(scratch: State) -> Self {
-        Self {
-            scratch,
-            events: Vec::new(),
-            mail: Vec::new(),
-            taken: Vec::new(),
-            births: Vec::new(),
-            links: Vec::new(),
-            command: None,
-            expects: Vec::new(),
-            effects: Vec::new(),
-            answers: Vec::new(),
-            touched: Vec::new(),
-            #[cfg(feature = "fault")]
-            kinds: Vec::new(),
-        }
-    }
-
-    /// Decides one more command on the scratch copy. A refusal is answered at once: it changes
-    /// nothing that would have to be durable first.
-    fn add(&mut self, shared: &Shared, work: &mut Work) {
-        if let Some((id, digest)) = work.key
-            && let Ok(Some(known)) = shared.config.store.command(self.scratch.id, id)
-        {
-            let answer = if known.digest == digest {
-                Ok(read_answer(&known.answer))
-            } else {
-                Err(Refused::CommandReused.into())
-            };
-            work.answer(answer);
-            self.answers.push(None);
-            return;
-        }
-        match decide(
-            &self.scratch,
-            &work.command,
-            shared.now(),
-            &mut FreshIds(shared),
-        ) {
-            Err(rejected) => {
-                work.answer(Err(rejected.into()));
-                self.answers.push(None);
-            }
-            Ok(decision) => {
-                let Decision {
-                    events,
-                    mail,
-                    taken,
-                    births,
-                    links,
-                    expects,
-                    effects,
-                    answer,
-                } = decision;
-                for stamped in &events {
-                    self.scratch.apply(stamped);
-                }
-                self.events.extend(events);
-                self.mail.extend(mail);
-                self.taken.extend(taken);
-                self.births.extend(births);
-                self.links.extend(links);
-                for expect in expects {
-                    if !self.expects.contains(&expect) {
-                        self.expects.push(expect);
-                    }
-                }
-                for effect in effects {
-                    if !self.effects.contains(&effect) {
-                        self.effects.push(effect);
-                    }
-                }
-                if let Some((id, digest)) = work.key {
-                    self.command = Some(CommandRecord {
-                        id,
-                        digest,
-                        answer: write_answer(&answer),
-                    });
-                }
-                self.answers.push(Some(answer));
-            }
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        self.events.is_empty()
-            && self.mail.is_empty()
-            && self.taken.is_empty()
-            && self.births.is_empty()
-            && self.links.is_empty()
-            && self.command.is_none()
-    }
-
-    /// Epochs that this append starts.
-    fn starts(&self) -> Vec<(SessionId, attache_session::Epoch)> {
-        let own = self
-            .events
-            .iter()
-            .filter_map(|stamped| match stamped.event {
-                Event::Started { epoch } => Some((self.scratch.id, epoch)),
-                _ => None,
-            });
-        let born = self
-            .births
-            .iter()
-            .filter_map(|birth| Some((birth.session, birth.state.epoch?)));
-        own.chain(born).collect()
-    }
-}
-
-/// An answer as it is remembered with its command.
-fn write_answer(answer: &Answer) -> Json {
-    let value = match answer {
-        Answer::Accepted { item } => serde_json::json!({ "accepted": item.to_string() }),
-        Answer::QueueMade {
-            queue: attache_session::QueueId::Custom(number),
-        } => {
-            serde_json::json!({ "queue": number })
-        }
-        Answer::Child { child } => serde_json::json!({ "child": child.to_string() }),
-        Answer::Unchanged => serde_json::json!({ "unchanged": true }),
-        Answer::FiredAtOnce => serde_json::json!({ "fired": true }),
-        Answer::Done | Answer::Steered { .. } | Answer::QueueMade { .. } => serde_json::json!({}),
-    };
-    Json::from_checked(value.to_string())
-}
-
-fn read_answer(json: &Json) -> Answer {
-    let value: serde_json::Value = serde_json::from_str(json.as_str()).unwrap_or_default();
-    if let Some(item) = value["accepted"]
-        .as_str()
-        .and_then(|text| text.parse().ok())
-    {
-        return Answer::Accepted { item };
-    }
-    if let Some(child) = value["child"].as_str().and_then(|text| text.parse().ok()) {
-        return Answer::Child { child };
-    }
-    if let Some(number) = value["queue"]
-        .as_u64()
-        .and_then(|number| u32::try_from(number).ok())
-    {
-        return Answer::QueueMade {
-            queue: attache_session::QueueId::Custom(number),
-        };
-    }
-    if value["unchanged"] == true {
-        return Answer::Unchanged;
-    }
-    if value["fired"] == true {
-        Answer::FiredAtOnce
-    } else {
-        Answer::Done
     }
 }
 

@@ -19,6 +19,7 @@ mod live;
 mod mailbox;
 mod models;
 mod observe;
+mod plan;
 mod port;
 mod recovery;
 mod registry;

@@ -1,4 +1,4 @@
-//! Opens the store of a state folder.
+//! Opens the store of a state folder, and says what is wrong when it cannot be opened.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -464,8 +464,9 @@ async fn read(stream: Option<&mut Box<dyn ModelStream>>, deltas: &mut Deltas) ->
 
 /// A step of the text that a crash left in the store.
 pub(crate) fn partial_step(partial: Partial, turn: TurnId) -> Option<StepText> {
-    (partial.turn == turn).then(|| StepText {
+    let step = StepText {
         incomplete: true,
         ..partial.step
-    })
+    };
+    (partial.turn == turn).then_some(step)
 }

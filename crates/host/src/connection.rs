@@ -9,11 +9,10 @@ use std::time::Duration;
 
 use attache_engine::{EngineError, Quiet};
 use attache_protocol::{
-    AgentView, Answer, Command, FRAME_LIMIT, FromHost, FromViewer, HistoryPage, QueueRef, Reach,
-    VERSION, WireError, decode, encode,
+    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, Reach, VERSION, WireError, decode, encode,
 };
 use attache_session::SessionId;
-use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Immediacy, Origin, QueueId};
+use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin};
 use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf,
     WriteHalf,
@@ -24,19 +23,13 @@ use uuid::Uuid;
 
 use crate::host::Host;
 use crate::streams::{self, Given, TreeStream};
-use crate::{from_wire, to_wire};
+use crate::{from_wire, questions, to_wire};
 
 /// Frames that wait for one socket. Whoever sends more waits.
 const OUTBOX: usize = 256;
 
 /// How long a session that its creator has not left goes on after that one has vanished.
 const VANISHED: Duration = Duration::from_secs(5);
-
-/// Sessions that an ambiguous id is answered with.
-const CANDIDATES: usize = 5;
-
-/// Fewest characters of an id's end.
-const SUFFIX: usize = 6;
 
 /// Serves one connection until its other end is gone.
 pub(crate) async fn serve<S>(host: Host, stream: S)
@@ -206,7 +199,7 @@ impl Connection {
                         self.own.insert(session);
                     }
                 }
-                self.session(session).map(Some)
+                questions::session(&engine, session).map(Some)
             }
             Command::Enqueue {
                 session_id,
@@ -217,7 +210,7 @@ impl Connection {
             } => {
                 from_wire::text(&text)?;
                 let session = from_wire::session(&session_id)?;
-                let queue = self.queue(session, queue).await?;
+                let queue = questions::queue(&engine, session, queue).await?;
                 if start {
                     let environment = self.host.environment_of(environment);
                     engine.start(session, Some(environment)).await?;
@@ -260,7 +253,7 @@ impl Connection {
                 engine.delete(from_wire::session(&session_id)?).await?;
                 done(true)
             }
-            Command::Resolve { text } => self.resolve(&text).map(Some),
+            Command::Resolve { text } => questions::resolve(&engine, &text).map(Some),
             Command::ListSessions {
                 root_session_id,
                 after_session_id,
@@ -273,15 +266,15 @@ impl Connection {
                     .as_deref()
                     .map(from_wire::session)
                     .transpose()?;
-                self.list(root, after).map(Some)
+                questions::list(&engine, root, after).map(Some)
             }
             Command::GetSession { session_id } => {
-                self.session(from_wire::session(&session_id)?).map(Some)
+                questions::session(&engine, from_wire::session(&session_id)?).map(Some)
             }
             Command::PageHistory { session_id, query } => {
                 let session = from_wire::session(&session_id)?;
                 Ok(Some(Answer::History {
-                    page: self.page(session, query)?,
+                    page: questions::page(&engine, session, query)?,
                 }))
             }
             Command::Wait {
@@ -351,154 +344,12 @@ impl Connection {
                     .catalog()
                     .list(std::path::Path::new(&working_directory));
                 Ok(Some(Answer::Agents {
-                    agents: entries.into_iter().map(agent).collect(),
+                    agents: entries.into_iter().map(questions::agent).collect(),
                 }))
             }
             Command::HostStatus {} => Ok(Some(Answer::Host {
                 host: self.host.view(),
             })),
-        }
-    }
-
-    fn session(&self, session: SessionId) -> Result<Answer, EngineError> {
-        let engine = self.host.engine();
-        let row = engine.row(session)?;
-        Ok(Answer::Session {
-            session: Box::new(to_wire::session(engine, &row)),
-        })
-    }
-
-    /// Rows in order of birth, as many as a frame holds.
-    fn list(
-        &self,
-        root: Option<SessionId>,
-        after: Option<SessionId>,
-    ) -> Result<Answer, EngineError> {
-        let engine = self.host.engine();
-        let rows = streams::rows(engine, root)?;
-        let from = match after {
-            None => 0,
-            Some(after) => {
-                rows.iter()
-                    .position(|row| row.session == after)
-                    .ok_or_else(|| EngineError::unknown(after))?
-                    + 1
-            }
-        };
-        let mut sessions = Vec::new();
-        let mut bytes = 0;
-        for row in rows.iter().skip(from) {
-            let session = to_wire::session(engine, row);
-            bytes += encode(&session).len();
-            if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
-                return Ok(Answer::Sessions {
-                    sessions,
-                    more: true,
-                });
-            }
-            sessions.push(session);
-        }
-        Ok(Answer::Sessions {
-            sessions,
-            more: false,
-        })
-    }
-
-    /// Sessions of a full id or of an id's end.
-    fn resolve(&self, text: &str) -> Result<Answer, EngineError> {
-        let engine = self.host.engine();
-        let unknown = || {
-            let (shown, _) = attache_session::preview(text, 60);
-            EngineError::new(
-                ErrorCode::UnknownSession,
-                format!("there is no session {shown:?}"),
-            )
-        };
-        let text = text.trim().to_ascii_lowercase();
-        let ids = match from_wire::session(&text) {
-            Ok(id) => vec![id],
-            Err(_) => {
-                let plain = text
-                    .bytes()
-                    .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-                if text.len() < SUFFIX || !plain {
-                    return Err(unknown());
-                }
-                engine.ids_ending(&text, CANDIDATES + 1)?
-            }
-        };
-        let more = ids.len() > CANDIDATES;
-        let mut sessions = Vec::new();
-        for id in ids.into_iter().take(CANDIDATES) {
-            let row = engine.row(id).map_err(|_gone| unknown())?;
-            sessions.push(to_wire::session(engine, &row));
-        }
-        if sessions.is_empty() {
-            return Err(unknown());
-        }
-        Ok(Answer::Sessions { sessions, more })
-    }
-
-    fn page(
-        &self,
-        session: SessionId,
-        query: attache_protocol::HistoryQuery,
-    ) -> Result<HistoryPage, EngineError> {
-        let query = from_wire::query(query)?;
-        let page = self.host.engine().page(session, &query)?;
-        let mut items = Vec::with_capacity(page.items.len());
-        let mut bytes = 0;
-        let mut more = page.more;
-        for stored in &page.items {
-            let Some(item) = to_wire::item(stored.position, &stored.event) else {
-                continue;
-            };
-            bytes += item.text.len();
-            if bytes > FRAME_LIMIT / 2 && !items.is_empty() {
-                more = true;
-                break;
-            }
-            items.push(item);
-        }
-        let next_cursor = if more {
-            items.last().map(|item| item.at.clone())
-        } else {
-            None
-        };
-        Ok(HistoryPage {
-            items,
-            total_matching: page.total_matching,
-            next_cursor,
-        })
-    }
-
-    /// The queue that is named, made when there is none.
-    async fn queue(&self, session: SessionId, queue: QueueRef) -> Result<QueueId, EngineError> {
-        let (name, held) = match queue {
-            QueueRef::Immediate {} => return Ok(QueueId::Immediate),
-            QueueRef::Default {} => return Ok(QueueId::Default),
-            QueueRef::Named { name, held } => (name, held),
-        };
-        let engine = self.host.engine();
-        let state = engine.state(session).await?;
-        if let Some(known) = state.queues.iter().find(|queue| *queue.name == *name) {
-            return Ok(known.id);
-        }
-        let immediacy = if held {
-            Immediacy::Held
-        } else {
-            Immediacy::Queue
-        };
-        let make = Rule::CreateQueue {
-            name: Some(name.into()),
-            immediacy,
-        };
-        match engine.command(session, make, None).await? {
-            Decided::QueueMade { queue } => Ok(queue),
-            _ => Err(EngineError::new(
-                ErrorCode::Internal,
-                "a queue without an id",
-            )),
         }
     }
 
@@ -626,32 +477,4 @@ fn key_of(id: &str) -> Uuid {
         bytes.copy_from_slice(&digest[..16]);
         Uuid::from_bytes(bytes)
     })
-}
-
-fn agent(entry: attache_engine::CatalogEntry) -> AgentView {
-    let attache_engine::CatalogEntry {
-        name,
-        source,
-        definition,
-    } = entry;
-    match definition {
-        Ok(definition) => AgentView {
-            name,
-            description: definition.description,
-            model: definition.model,
-            tools: definition.tools,
-            parameters: definition.parameters.into_iter().map(|p| p.name).collect(),
-            source,
-            error: None,
-        },
-        Err(error) => AgentView {
-            name,
-            description: String::new(),
-            model: None,
-            tools: Vec::new(),
-            parameters: Vec::new(),
-            source,
-            error: Some(error),
-        },
-    }
 }

@@ -234,18 +234,11 @@ impl<'a> Shown<'a> {
 
     /// How much of an item's text was seen as it streamed.
     fn streamed_of(&self, item: &HistoryItem) -> usize {
-        match &self.mirror.running {
-            Some(running)
-                if item.kind == EventKind::Assistant && item.turn == Some(running.turn) =>
-            {
-                if item.text.starts_with(&running.text) {
-                    running.text.len()
-                } else {
-                    0
-                }
-            }
-            _ => 0,
-        }
+        let running = self.mirror.running.as_ref();
+        running
+            .filter(|running| item.kind == EventKind::Assistant && item.turn == Some(running.turn))
+            .filter(|running| item.text.starts_with(&running.text))
+            .map_or(0, |running| running.text.len())
     }
 
     fn text(&mut self, text: &str) {

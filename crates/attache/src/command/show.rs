@@ -1,4 +1,4 @@
-//! `attache show`: one session in full.
+//! `attache show`: one session in full: its row, what waits for it, and its newest history.
 
 use attache_client::Mirror;
 use attache_client::protocol::Command;

@@ -1,5 +1,7 @@
 //! Walks through the product with the true binary, as a person or a script would.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
+
 mod bad_input;
 mod commands;
 mod demo;

@@ -1,0 +1,189 @@
+//! Questions of a viewer that change nothing: rows, pages, ids by their end, definitions. Each answer
+//! stays below a frame's limit.
+
+use attache_engine::{EngineError, EngineHandle};
+use attache_protocol::{AgentView, Answer, FRAME_LIMIT, HistoryPage, QueueRef, encode};
+use attache_session::{
+    Answer as Decided, Command as Rule, ErrorCode, Immediacy, QueueId, SessionId,
+};
+
+use crate::{from_wire, streams, to_wire};
+
+/// Sessions that an ambiguous id is answered with.
+const CANDIDATES: usize = 5;
+
+/// Fewest characters of an id's end.
+const SUFFIX: usize = 6;
+
+/// A session's row.
+pub(crate) fn session(engine: &EngineHandle, session: SessionId) -> Result<Answer, EngineError> {
+    let row = engine.row(session)?;
+    Ok(Answer::Session {
+        session: Box::new(to_wire::session(engine, &row)),
+    })
+}
+
+/// Rows in order of birth, as many as a frame holds.
+pub(crate) fn list(
+    engine: &EngineHandle,
+    root: Option<SessionId>,
+    after: Option<SessionId>,
+) -> Result<Answer, EngineError> {
+    let rows = streams::rows(engine, root)?;
+    let from = match after {
+        None => 0,
+        Some(after) => {
+            rows.iter()
+                .position(|row| row.session == after)
+                .ok_or_else(|| EngineError::unknown(after))?
+                + 1
+        }
+    };
+    let mut sessions = Vec::new();
+    let mut bytes = 0;
+    for row in rows.iter().skip(from) {
+        let session = to_wire::session(engine, row);
+        bytes += encode(&session).len();
+        if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
+            return Ok(Answer::Sessions {
+                sessions,
+                more: true,
+            });
+        }
+        sessions.push(session);
+    }
+    Ok(Answer::Sessions {
+        sessions,
+        more: false,
+    })
+}
+
+/// Sessions of a full id or of an id's end.
+pub(crate) fn resolve(engine: &EngineHandle, text: &str) -> Result<Answer, EngineError> {
+    let unknown = || {
+        let (shown, _) = attache_session::preview(text, 60);
+        EngineError::new(
+            ErrorCode::UnknownSession,
+            format!("there is no session {shown:?}"),
+        )
+    };
+    let text = text.trim().to_ascii_lowercase();
+    let ids = match from_wire::session(&text) {
+        Ok(id) => vec![id],
+        Err(_) => {
+            let plain = text
+                .bytes()
+                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+            if text.len() < SUFFIX || !plain {
+                return Err(unknown());
+            }
+            engine.ids_ending(&text, CANDIDATES + 1)?
+        }
+    };
+    let more = ids.len() > CANDIDATES;
+    let mut sessions = Vec::new();
+    for id in ids.into_iter().take(CANDIDATES) {
+        let row = engine.row(id).map_err(|_gone| unknown())?;
+        sessions.push(to_wire::session(engine, &row));
+    }
+    if sessions.is_empty() {
+        return Err(unknown());
+    }
+    Ok(Answer::Sessions { sessions, more })
+}
+
+/// A page of a history, as many items as a frame holds.
+pub(crate) fn page(
+    engine: &EngineHandle,
+    session: SessionId,
+    query: attache_protocol::HistoryQuery,
+) -> Result<HistoryPage, EngineError> {
+    let query = from_wire::query(query)?;
+    let page = engine.page(session, &query)?;
+    let mut items = Vec::with_capacity(page.items.len());
+    let mut bytes = 0;
+    let mut more = page.more;
+    for stored in &page.items {
+        let Some(item) = to_wire::item(stored.position, &stored.event) else {
+            continue;
+        };
+        bytes += item.text.len();
+        if bytes > FRAME_LIMIT / 2 && !items.is_empty() {
+            more = true;
+            break;
+        }
+        items.push(item);
+    }
+    let next_cursor = if more {
+        items.last().map(|item| item.at.clone())
+    } else {
+        None
+    };
+    Ok(HistoryPage {
+        items,
+        total_matching: page.total_matching,
+        next_cursor,
+    })
+}
+
+/// The queue that is named, made when there is none.
+pub(crate) async fn queue(
+    engine: &EngineHandle,
+    session: SessionId,
+    queue: QueueRef,
+) -> Result<QueueId, EngineError> {
+    let (name, held) = match queue {
+        QueueRef::Immediate {} => return Ok(QueueId::Immediate),
+        QueueRef::Default {} => return Ok(QueueId::Default),
+        QueueRef::Named { name, held } => (name, held),
+    };
+    let state = engine.state(session).await?;
+    if let Some(known) = state.queues.iter().find(|queue| *queue.name == *name) {
+        return Ok(known.id);
+    }
+    let immediacy = if held {
+        Immediacy::Held
+    } else {
+        Immediacy::Queue
+    };
+    let make = Rule::CreateQueue {
+        name: Some(name.into()),
+        immediacy,
+    };
+    match engine.command(session, make, None).await? {
+        Decided::QueueMade { queue } => Ok(queue),
+        _ => Err(EngineError::new(
+            ErrorCode::Internal,
+            "a queue without an id",
+        )),
+    }
+}
+
+/// A definition as a list shows it.
+pub(crate) fn agent(entry: attache_engine::CatalogEntry) -> AgentView {
+    let attache_engine::CatalogEntry {
+        name,
+        source,
+        definition,
+    } = entry;
+    match definition {
+        Ok(definition) => AgentView {
+            name,
+            description: definition.description,
+            model: definition.model,
+            tools: definition.tools,
+            parameters: definition.parameters.into_iter().map(|p| p.name).collect(),
+            source,
+            error: None,
+        },
+        Err(error) => AgentView {
+            name,
+            description: String::new(),
+            model: None,
+            tools: Vec::new(),
+            parameters: Vec::new(),
+            source,
+            error: Some(error),
+        },
+    }
+}
