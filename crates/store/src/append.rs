@@ -115,7 +115,7 @@ pub trait Writes: Send + Sync {
 
     /// Remembers the streamed text of a running item, one row per session, as a free rider of the
     /// next group: lost when nothing else is written before a crash. Cleared by the append that
-    /// ends the turn.
+    /// records what was said or ends the turn.
     fn checkpoint(&self, session: SessionId, partial: Partial);
 
     /// Deletes a session with its log, mail, links and counters: marked first, so that it is gone

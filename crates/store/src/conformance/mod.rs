@@ -6,7 +6,7 @@ mod lineage;
 mod mailing;
 mod pages;
 mod records;
-mod values;
+pub(crate) mod values;
 
 use crate::read::Store;
 

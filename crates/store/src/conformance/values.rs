@@ -278,7 +278,7 @@ pub(super) fn answered(id: &str, content: &str) -> Event {
 }
 
 /// A note.
-pub(super) fn noted(text: &str) -> Event {
+pub(crate) fn noted(text: &str) -> Event {
     Event::Noted {
         code: "note".into(),
         text: text.into(),

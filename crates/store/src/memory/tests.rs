@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use attache_session::{Position, TurnId};
 
 use super::*;
+use crate::conformance::values::noted;
 use crate::conformance::{Author, Subject, said, session, suite, wait};
 use crate::read::Store;
 
@@ -72,7 +73,7 @@ fn a_planned_crash_stops_everything() {
             step: attache_session::StepText::default(),
         };
         store.checkpoint(session(1), partial);
-        let mut pending = store.commit(author.append(vec![said("a")]));
+        let mut pending = store.commit(author.append(vec![noted("a")]));
         assert!(store.crashed());
         wait(store.when_crashed());
         let mut later = store.claim(session(1), Generation(1));

@@ -114,7 +114,11 @@ impl World {
             self.commands
                 .insert((session, command.id), (known, last_at));
         }
-        if append.events.iter().any(|event| ends_turn(&event.event)) {
+        if append
+            .events
+            .iter()
+            .any(|event| settles_stream(&event.event))
+        {
             self.partials.remove(&session);
         }
         Ok(position)
@@ -356,8 +360,11 @@ impl World {
 }
 
 /// Whether what was streamed for a turn is settled by an event.
-fn ends_turn(event: &Event) -> bool {
-    matches!(event, Event::TurnEnded { .. } | Event::Stopped { .. })
+fn settles_stream(event: &Event) -> bool {
+    matches!(
+        event,
+        Event::Said { .. } | Event::TurnEnded { .. } | Event::Stopped { .. }
+    )
 }
 
 impl Lookup for World {

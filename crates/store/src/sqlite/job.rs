@@ -33,7 +33,7 @@ pub(super) struct Ready {
     /// The reader that the records need.
     pub(super) min_reader: u32,
     /// Whether it settles what was streamed.
-    pub(super) ends_turn: bool,
+    pub(super) settles_stream: bool,
 }
 
 impl Ready {
@@ -51,10 +51,10 @@ impl Ready {
             summary: encode_summary(&append.summary),
             births,
             min_reader,
-            ends_turn: ends.any(|stamped| {
+            settles_stream: ends.any(|stamped| {
                 matches!(
                     stamped.event,
-                    Event::TurnEnded { .. } | Event::Stopped { .. }
+                    Event::Said { .. } | Event::TurnEnded { .. } | Event::Stopped { .. }
                 )
             }),
             append,

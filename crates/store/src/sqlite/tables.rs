@@ -156,7 +156,7 @@ impl Tables {
                     answer.as_str()
                 ])?;
         }
-        if ready.ends_turn {
+        if ready.settles_stream {
             let Self { db, heads, .. } = self;
             if let Some(entry) = heads.get(session).filter(|entry| entry.partial) {
                 db.prepare_cached("DELETE FROM partial WHERE sid = ?1")?
