@@ -165,6 +165,11 @@ impl RowView {
         self.end_reason().map(EndReason::outcome)
     }
 
+    /// Whether somebody who watches it may have to be told yet.
+    fn owes_answers(&self) -> bool {
+        self.unread.other > 0 || (self.summary.epoch.is_some() && !self.live)
+    }
+
     fn has_work(&self) -> bool {
         self.summary.turn.is_some()
             || self.summary.deliverable > 0
@@ -200,6 +205,10 @@ pub enum Settled {
 /// Whether `id` has settled: stopped, or nothing in flight, nothing deliverable, nothing unread
 /// that would set it off, and no registration of its own on another session that has not settled.
 ///
+/// A session that is watched has not settled either while it owes its watcher an answer: while the
+/// watch may lie unread, or a crash that ended it is not written down. Otherwise a watcher whose
+/// target ended just before the watch came would read as settled for a moment, and then go on.
+///
 /// `row` must answer from one moment; an unknown session counts as settled.
 pub fn is_settled(id: SessionId, row: &mut dyn FnMut(SessionId) -> Option<RowView>) -> Settled {
     // Registrations go from ancestors to descendants, which is no circle; the list of the seen
@@ -209,6 +218,10 @@ pub fn is_settled(id: SessionId, row: &mut dyn FnMut(SessionId) -> Option<RowVie
     while let Some(id) = seen.get(next).copied() {
         next += 1;
         let Some(view) = row(id) else { continue };
+        let watched = next > 1;
+        if watched && view.owes_answers() {
+            return Settled::WaitsFor(id);
+        }
         if !view.is_live() {
             continue;
         }
