@@ -66,10 +66,10 @@ pub fn decide(
         }
         Command::Start { epoch } => lifecycle::start(&mut draft, *epoch),
         Command::Stop { reason, partial } => {
-            lifecycle::stop(&mut draft, *reason, partial.as_ref());
+            lifecycle::stop(&mut draft, *reason, partial.as_ref(), ids);
             Ok(Answer::Done)
         }
-        Command::Recover { partial } => lifecycle::recover(&mut draft, partial.as_ref()),
+        Command::Recover { partial } => lifecycle::recover(&mut draft, partial.as_ref(), ids),
         Command::RecordStep { turn, step, calls } => {
             run::record_step(&mut draft, *turn, step, calls)
         }
@@ -181,8 +181,9 @@ impl Draft {
         self.effects.push(Effect::RunTurn { turn });
     }
 
-    /// A session that has settled tells whoever asked to be told, each once. The store checks that
-    /// no mail lies unread: what was sent before the end counts as work.
+    /// A session that has settled tells whoever asked to be told, each once. For a live one the
+    /// store checks that no mail lies unread: what was sent before the end counts as work. What
+    /// lies unread in a stopped one is none, and notices stay there until it is started.
     fn tell_watchers(&mut self) {
         if self.state.watchers.is_empty() || !self.state.is_settled() {
             return;
@@ -197,7 +198,7 @@ impl Draft {
                 watch: watcher.watch,
             });
             self.post(watcher.session, MailBody::Notice(notice));
-            if !self.expects.contains(&Expect::NoOtherMail) {
+            if self.state.is_live() && !self.expects.contains(&Expect::NoOtherMail) {
                 self.expects.push(Expect::NoOtherMail);
             }
         }

@@ -1,10 +1,10 @@
 //! Rules for epochs: start, stop, and what an earlier life of the host left open.
 
 use super::Draft;
-use super::run::close;
+use super::run::{close, tell_self};
 use crate::command::{Answer, Effect, Rejected};
 use crate::event::Event;
-use crate::id::Epoch;
+use crate::id::{Epoch, Ids};
 use crate::mail::MailBody;
 use crate::outcome::{EndReason, StopReason};
 use crate::turn::StepText;
@@ -20,7 +20,12 @@ pub(super) fn start(draft: &mut Draft, epoch: Epoch) -> Result<Answer, Rejected>
 
 /// Ends the epoch in the one order there is: the turn, the own registrations, the record that it
 /// is stopped, then word to the children that it held. Watchers are told by the common step.
-pub(super) fn stop(draft: &mut Draft, reason: StopReason, partial: Option<&StepText>) {
+pub(super) fn stop(
+    draft: &mut Draft,
+    reason: StopReason,
+    partial: Option<&StepText>,
+    ids: &mut dyn Ids,
+) {
     if !draft.state.is_live() {
         return;
     }
@@ -33,6 +38,8 @@ pub(super) fn stop(draft: &mut Draft, reason: StopReason, partial: Option<&StepT
     };
     if let Some(open) = &draft.state.turn {
         let turn = open.id;
+        // While calls are open no model speaks: what was streamed is on record with them.
+        let partial = partial.filter(|_| open.calls.is_empty());
         close(draft, ends, partial, None);
         draft
             .effects
@@ -43,6 +50,9 @@ pub(super) fn stop(draft: &mut Draft, reason: StopReason, partial: Option<&StepT
     let for_good = !matches!(reason, StopReason::HostShutdown | StopReason::HostRestart);
     if for_good {
         give_up_watches(draft);
+    } else {
+        // The run that it asked to be told of is over; the input waits for the next start.
+        tell_self(draft, ids);
     }
     draft.push(Event::Stopped { reason });
     if for_good {
@@ -78,11 +88,15 @@ fn give_up_watches(draft: &mut Draft) {
 }
 
 /// Writes down that the epoch in the log belongs to an earlier life of the host.
-pub(super) fn recover(draft: &mut Draft, partial: Option<&StepText>) -> Result<Answer, Rejected> {
+pub(super) fn recover(
+    draft: &mut Draft,
+    partial: Option<&StepText>,
+    ids: &mut dyn Ids,
+) -> Result<Answer, Rejected> {
     if !draft.state.is_live() {
         return Ok(Answer::Unchanged);
     }
-    stop(draft, StopReason::HostRestart, partial);
+    stop(draft, StopReason::HostRestart, partial, ids);
     draft
         .effects
         .retain(|effect| !matches!(effect, Effect::CancelTurn { .. }));

@@ -20,13 +20,10 @@ pub(super) fn take(
     viewed: bool,
     ids: &mut dyn Ids,
 ) -> Result<Answer, Rejected> {
-    // Word of a hold first: it may start the session that the rest is for.
-    for holds_first in [true, false] {
-        for letter in mail {
-            if matches!(letter.body, MailBody::Hold) == holds_first {
-                take_one(draft, letter, viewed, ids);
-            }
-        }
+    // Who holds it comes first: that may start the session that the rest is for, or end it.
+    take_holds(draft, mail, viewed, ids);
+    for letter in mail {
+        take_one(draft, letter, ids);
     }
     Ok(if draft.taken.is_empty() {
         Answer::Unchanged
@@ -35,16 +32,49 @@ pub(super) fn take(
     })
 }
 
-fn take_one(draft: &mut Draft, mail: &Mail, viewed: bool, ids: &mut dyn Ids) {
-    match &mail.body {
-        MailBody::Hold => {
-            draft.push(Event::ParentHolds { parent: mail.from });
-            if !draft.state.is_live() {
-                draft.push(Event::Started {
-                    epoch: Epoch(ids.fresh()),
+/// Takes all words of holds in their order, and only then looks at what they come to: a parent
+/// that gave its hold up and took it again meanwhile has ended nothing.
+fn take_holds(draft: &mut Draft, mail: &[Mail], viewed: bool, ids: &mut dyn Ids) {
+    let mut held = false;
+    let mut left = None;
+    for letter in mail {
+        match &letter.body {
+            MailBody::Hold => {
+                draft.push(Event::ParentHolds {
+                    parent: letter.from,
                 });
+                held = true;
             }
+            MailBody::Release { reason } => {
+                draft.push(Event::ParentReleased {
+                    parent: letter.from,
+                });
+                left = Some(*reason);
+            }
+            _ => continue,
         }
+        draft.taken.push(letter.id);
+    }
+    if draft.state.parents.iter().any(|parent| parent.holds) {
+        if held && !draft.state.is_live() {
+            draft.push(Event::Started {
+                epoch: Epoch(ids.fresh()),
+            });
+        }
+    } else if let Some(reason) = left
+        && !viewed
+    {
+        let reason = match reason {
+            StopReason::Disposed => StopReason::Disposed,
+            _ => StopReason::ParentEnded,
+        };
+        stop(draft, reason, None, ids);
+    }
+}
+
+fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
+    match &mail.body {
+        MailBody::Hold | MailBody::Release { .. } => return,
         MailBody::Input {
             item,
             text,
@@ -103,16 +133,6 @@ fn take_one(draft: &mut Draft, mail: &Mail, viewed: bool, ids: &mut dyn Ids) {
                 );
             }
             // An answer to a registration that was given up tells nothing any more.
-        }
-        MailBody::Release { reason } => {
-            draft.push(Event::ParentReleased { parent: mail.from });
-            if !viewed && !draft.state.parents.iter().any(|parent| parent.holds) {
-                let reason = match reason {
-                    StopReason::Disposed => StopReason::Disposed,
-                    _ => StopReason::ParentEnded,
-                };
-                stop(draft, reason, None);
-            }
         }
     }
     draft.taken.push(mail.id);

@@ -98,7 +98,7 @@ pub(super) fn cancel(draft: &mut Draft, reason: EndReason) -> Result<Answer, Rej
     Ok(Answer::Done)
 }
 
-/// Ends the open turn: its last step, one result for each call that has none, the end.
+/// Ends the open turn: one result for each call that has none, its last step, the end.
 pub(super) fn close(
     draft: &mut Draft,
     reason: EndReason,
@@ -109,12 +109,6 @@ pub(super) fn close(
         return;
     };
     let turn = open.id;
-    if let Some(step) = step {
-        draft.push(Event::Said {
-            turn,
-            step: step.clone(),
-        });
-    }
     for call in open.calls {
         let state = if call.changes_state {
             "; it may have taken effect"
@@ -129,6 +123,13 @@ pub(super) fn close(
             origin: ResultOrigin::Cut,
         };
         draft.push(Event::CallEnded { turn, result });
+    }
+    // Behind the results: in a history nothing stands between a call and its result.
+    if let Some(step) = step {
+        draft.push(Event::Said {
+            turn,
+            step: step.clone(),
+        });
     }
     let note = match (error, reason) {
         (Some(error), _) => Some(Arc::clone(error)),
@@ -152,7 +153,7 @@ pub(super) fn close(
 }
 
 /// A session that asked to be told of its own end is told by input of its own.
-fn tell_self(draft: &mut Draft, ids: &mut dyn Ids) {
+pub(super) fn tell_self(draft: &mut Draft, ids: &mut dyn Ids) {
     let me = draft.state.id;
     for watcher in draft.state.watchers.clone() {
         if watcher.session != me {
