@@ -1,0 +1,12 @@
+//! The rules of a session, walked through their interface: tables of every allowed and every
+//! forbidden step, random sequences, and small worlds searched to their ends.
+
+mod desk;
+mod events;
+mod lifecycle;
+mod lineage;
+mod queues;
+mod random;
+mod status;
+mod turns;
+mod watches;
