@@ -7,6 +7,7 @@ mod lifecycle;
 mod lineage;
 mod queues;
 mod random;
+mod small_worlds;
 mod status;
 mod turns;
 mod watches;
