@@ -173,6 +173,9 @@ pub enum Command {
         mail: Vec<Mail>,
         /// Whether a viewer holds the runtime, so that the last parent's leaving ends nothing.
         viewed: bool,
+        /// The senders that are live. Word of a hold that has outlived its sender's epoch
+        /// starts nothing: after a restart of the host nothing starts by itself.
+        living: Vec<SessionId>,
     },
 }
 

@@ -111,7 +111,11 @@ pub fn decide(
             settled.as_ref(),
             ids,
         ),
-        Command::Take { mail, viewed } => mail::take(&mut draft, mail, *viewed, ids),
+        Command::Take {
+            mail,
+            viewed,
+            living,
+        } => mail::take(&mut draft, mail, *viewed, living, ids),
     }?;
     draft.start_turn();
     draft.tell_watchers();

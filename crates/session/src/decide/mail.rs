@@ -18,10 +18,11 @@ pub(super) fn take(
     draft: &mut Draft,
     mail: &[Mail],
     viewed: bool,
+    living: &[SessionId],
     ids: &mut dyn Ids,
 ) -> Result<Answer, Rejected> {
     // Who holds it comes first: that may start the session that the rest is for, or end it.
-    take_holds(draft, mail, viewed, ids);
+    take_holds(draft, mail, viewed, living, ids);
     for letter in mail {
         take_one(draft, letter, ids);
     }
@@ -34,7 +35,13 @@ pub(super) fn take(
 
 /// Takes all words of holds in their order, and only then looks at what they come to: a parent
 /// that gave its hold up and took it again meanwhile has ended nothing.
-fn take_holds(draft: &mut Draft, mail: &[Mail], viewed: bool, ids: &mut dyn Ids) {
+fn take_holds(
+    draft: &mut Draft,
+    mail: &[Mail],
+    viewed: bool,
+    living: &[SessionId],
+    ids: &mut dyn Ids,
+) {
     let mut held = false;
     let mut left = None;
     for letter in mail {
@@ -43,7 +50,7 @@ fn take_holds(draft: &mut Draft, mail: &[Mail], viewed: bool, ids: &mut dyn Ids)
                 draft.push(Event::ParentHolds {
                     parent: letter.from,
                 });
-                held = true;
+                held |= living.contains(&letter.from);
             }
             MailBody::Release { reason } => {
                 draft.push(Event::ParentReleased {

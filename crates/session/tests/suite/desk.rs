@@ -276,10 +276,7 @@ impl Desk {
     /// Takes mail.
     pub(crate) fn takes(&mut self, mail: &[(u128, MailBody)]) -> Decision {
         let mail = self.letters(mail);
-        self.does(Command::Take {
-            mail,
-            viewed: false,
-        })
+        self.does(take(mail, false))
     }
 
     /// Mail with numbers.
@@ -375,6 +372,16 @@ pub(crate) fn texts(events: &[Stamped]) -> Vec<String> {
         _ => None,
     });
     taken.collect()
+}
+
+/// The command that takes mail, of senders that are live.
+pub(crate) fn take(mail: Vec<Mail>, viewed: bool) -> Command {
+    let living = mail.iter().map(|letter| letter.from).collect();
+    Command::Take {
+        mail,
+        viewed,
+        living,
+    }
 }
 
 /// The command that accepts input of a viewer.

@@ -177,7 +177,7 @@ fn why_the_last_holder_left_is_why_it_ended() {
 fn a_viewer_keeps_a_session_that_nobody_holds() {
     let mut desk = Desk::child_of(&[2]);
     let mail = desk.letters(&[(2, DISPOSED)]);
-    let done = desk.does(Command::Take { mail, viewed: true });
+    let done = desk.does(crate::desk::take(mail, true));
     assert_eq!(kinds(&done.events), "parent-released");
     assert!(desk.state.is_live());
 }
@@ -254,4 +254,23 @@ fn nothing_is_taken_twice_from_an_empty_box() {
     let done = desk.takes(&[]);
     assert_eq!((done.answer, done.events.len()), (Answer::Unchanged, 0));
     assert_eq!(desk.state.epoch, Some(Epoch(eid(1).0)));
+}
+
+#[test]
+fn a_hold_of_a_session_that_is_gone_starts_nothing() {
+    let mut desk = Desk::child_of(&[2]);
+    desk.stops(StopReason::HostRestart);
+    let mail = desk.letters(&[(3, MailBody::Hold)]);
+    let done = desk.does(Command::Take {
+        mail,
+        viewed: false,
+        living: Vec::new(),
+    });
+    assert_eq!(kinds(&done.events), "parent-holds");
+    assert_eq!(done.taken.len(), 1);
+    assert_eq!(desk.state.parents.len(), 2);
+    assert_eq!(
+        kinds(&desk.takes(&[(3, MailBody::Hold)]).events),
+        "parent-holds started"
+    );
 }

@@ -167,10 +167,7 @@ fn command(plan: &Plan, desk: &mut Desk, count: usize) -> Command {
                 },
             };
             let mail = desk.letters(&[(8 + bn % 2, body)]);
-            Command::Take {
-                mail,
-                viewed: b == 3,
-            }
+            crate::desk::take(mail, b == 3)
         }
     }
 }

@@ -166,9 +166,15 @@ impl World {
 
     fn take(&self, index: usize) -> Option<Command> {
         let mail: Vec<Mail> = self.box_of(index).cloned().collect();
+        let living = mail
+            .iter()
+            .map(|letter| letter.from)
+            .filter(|from| self.known[self.index(*from)])
+            .collect();
         (!mail.is_empty()).then_some(Command::Take {
             mail,
             viewed: false,
+            living,
         })
     }
 
@@ -232,6 +238,7 @@ impl World {
     }
 
     fn write(&mut self, index: usize, state: State, done: Vec<Decision>) -> Result<(), Broken> {
+        self.known[index] &= state.is_live();
         self.sessions[index] = state;
         for decision in done {
             for stamped in &decision.events {
@@ -323,7 +330,7 @@ impl World {
             Step::Look(index) => {
                 world.load(index)?;
                 let lives = world.sessions[index].is_live();
-                let held = world.box_of(index).any(|mail| mail.body == MailBody::Hold);
+                let held = world.held_by_letter(index);
                 if let Some(take) = world.take(index) {
                     world.commit(index, &[take])?;
                 }
@@ -426,6 +433,12 @@ impl World {
             }
         }
         steps
+    }
+
+    /// Whether a living session says in an unread letter that it holds this one.
+    fn held_by_letter(&self, index: usize) -> bool {
+        self.box_of(index)
+            .any(|mail| mail.body == MailBody::Hold && self.known[self.index(mail.from)])
     }
 
     fn stays(&self, index: usize, mail: &Mail) -> bool {
@@ -658,8 +671,7 @@ fn search(name: &str, world: World, alphabet: &[Do]) -> Found {
         let settled: Vec<bool> = (0..world.sessions.len())
             .map(|index| {
                 // A hold that is not read yet may start it: that is a command under way.
-                let held = world.box_of(index).any(|mail| mail.body == MailBody::Hold);
-                world.settled(index) && !held
+                world.settled(index) && !world.held_by_letter(index)
             })
             .collect();
         let mut successors = Vec::new();

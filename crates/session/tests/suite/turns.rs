@@ -102,10 +102,7 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
     };
     let mut take = |body: MailBody| {
         let mail = desk.letters(&[(9, body)]);
-        Command::Take {
-            mail,
-            viewed: false,
-        }
+        crate::desk::take(mail, false)
     };
     let input = take(MailBody::Input {
         item: iid(5),

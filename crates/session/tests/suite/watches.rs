@@ -287,10 +287,7 @@ fn a_stopped_session_leaves_notices_unread_and_takes_the_rest() {
         (2, MailBody::Notice(notice(8))),
     ]);
     let ids: Vec<_> = mail.iter().map(|mail| mail.id).collect();
-    let take = Command::Take {
-        mail: mail.clone(),
-        viewed: false,
-    };
+    let take = crate::desk::take(mail.clone(), false);
     let done = desk.does(take.clone());
     assert_eq!(
         done.taken,
@@ -303,10 +300,7 @@ fn a_stopped_session_leaves_notices_unread_and_takes_the_rest() {
         "it is told although a notice lies unread"
     );
     desk.starts(2);
-    let again = Command::Take {
-        mail: mail[..1].to_vec(),
-        viewed: false,
-    };
+    let again = crate::desk::take(mail[..1].to_vec(), false);
     let done = desk.does(again);
     assert_eq!(
         kinds(&done.events),
