@@ -139,7 +139,8 @@ impl<'a> Actor<'a> {
         if actor.state.epoch.is_some() && actor.state.epoch != shared.registry.epoch(session) {
             let partial = recovery::partial(shared, session, &actor.state);
             let recover = Work::own(Command::Recover { partial });
-            if actor.commit(vec![recover]).await == Standing::Lost {
+            if actor.commit(vec![recover]).await == Standing::Lost || actor.state.is_live() {
+                // Not written down: a start would find it live and do nothing.
                 return Err(EngineError::lost());
             }
         } else if let Some(turn) = actor.state.turn.as_ref().map(|turn| turn.id)
@@ -227,7 +228,19 @@ impl<'a> Actor<'a> {
 
     fn take_work(&self, mail: Vec<Mail>) -> Option<Work> {
         let viewed = self.mailbox.is_viewed();
-        (!mail.is_empty()).then(|| Work::own(Command::Take { mail, viewed }))
+        let registry = &self.shared.registry;
+        let living = mail
+            .iter()
+            .map(|letter| letter.from)
+            .filter(|from| registry.epoch(*from).is_some())
+            .collect();
+        (!mail.is_empty()).then(|| {
+            Work::own(Command::Take {
+                mail,
+                viewed,
+                living,
+            })
+        })
     }
 
     /// Commits a batch; when the store refuses it for one of its parts, each part alone.
@@ -347,6 +360,10 @@ impl<'a> Actor<'a> {
             plan.touched.push(mail.to);
         }
         plan.touched.extend(&append.links);
+        if !append.taken.is_empty() {
+            // Mail that tells nothing any more leaves no event, but the row is another one.
+            plan.touched.push(self.session);
+        }
         #[cfg(feature = "fault")]
         plan.kinds.extend(attache_store::fault::kinds(&append));
         self.shared
@@ -402,8 +419,15 @@ impl<'a> Actor<'a> {
                 .iter()
                 .any(|queue| queue.steers() && !queue.items.is_empty());
         self.mailbox.set_steering(steering);
+        let began = events
+            .iter()
+            .any(|stamped| matches!(stamped.event, Event::Started { .. }));
         if !events.is_empty() {
             self.publish(from, events);
+        }
+        if began {
+            // Notices that a stopped session leaves unread are work from now on.
+            let _running = self.mailbox.wake();
         }
         for session in touched {
             self.shared.changed(session);

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use attache_session::{SessionId, State, StepText};
+use attache_session::{SessionId, State, StepText, Unread};
 use attache_store::RowFilter;
 
 use crate::ask::Shared;
@@ -24,7 +24,9 @@ const ROWS_AT_ONCE: usize = 500;
 const LOADS_AT_ONCE: usize = 16;
 
 /// Writes down for every session with an open turn that an earlier life of the host cut it, so that
-/// its watchers are told. Sessions that only had an epoch are left until they are used.
+/// its watchers are told, and lets each look at mail that it had not read: a watch or the end of a
+/// hold among it is answered without a start. Sessions that only had an epoch are left until they
+/// are used; whoever watches one of them has been told, or it waits for one of the others.
 pub(crate) async fn recover_all(shared: Arc<Shared>) {
     let mut after = None;
     loop {
@@ -39,8 +41,11 @@ pub(crate) async fn recover_all(shared: Arc<Shared>) {
         after = Some(last.session);
         let open: Vec<SessionId> = rows
             .iter()
-            .filter(|row| row.summary.turn.is_some())
-            .filter(|row| shared.registry.epoch(row.session) != row.summary.epoch)
+            .filter(|row| row.summary.turn.is_some() || row.unread != Unread::default())
+            .filter(|row| {
+                let epoch = shared.registry.epoch(row.session);
+                epoch.is_none() || epoch != row.summary.epoch
+            })
             .map(|row| row.session)
             .collect();
         for group in open.chunks(LOADS_AT_ONCE) {
