@@ -69,9 +69,12 @@ impl Live {
         item.reasoning.clear();
     }
 
-    /// The turn is over.
-    pub(crate) fn clear(&self) {
-        *self.lock() = LiveItem::default();
+    /// The turn is over; what the next one streams by now stays.
+    pub(crate) fn clear(&self, turn: TurnId) {
+        let mut item = self.lock();
+        if item.turn == turn.0 {
+            *item = LiveItem::default();
+        }
     }
 
     /// Looks at it.

@@ -47,7 +47,7 @@ pub(crate) fn start(
         let run = run(&shared, session, &mailbox, turn, token);
         // After a panic the turn is open and nobody runs it; the actor then ends it.
         let _ended = AssertUnwindSafe(run).catch_unwind().await;
-        mailbox.live.clear();
+        mailbox.live.clear(turn);
         mailbox.turn_ends(turn);
         drop(mailbox);
         shared.registry.tidy(session);
