@@ -27,6 +27,15 @@ impl Default for TestTime {
 }
 
 impl TestTime {
+    /// The clock of a later life of the host: hours on, and with ids that no life before has given.
+    #[must_use]
+    pub fn of_life(number: u32) -> Self {
+        Self {
+            now: AtomicI64::new(START + i64::from(number) * 3_600_000_000),
+            next: AtomicU64::new(u64::from(number) * 1_000_000 + 1),
+        }
+    }
+
     /// Winds the clock forward, or back.
     pub fn wind(&self, micros: i64) {
         self.now.fetch_add(micros, Ordering::Relaxed);

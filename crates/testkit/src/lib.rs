@@ -1,10 +1,18 @@
-//! What tests are made with: a puppet model, a clock of one's own, and whole engines in memory.
-//! Only tests depend on this crate.
+//! What tests are made with: a puppet model, a clock of one's own, whole engines in memory, and what
+//! makes them fail. Only tests depend on this crate.
 
 mod clock;
+mod dice;
+mod faulty;
+mod history;
 mod puppet;
 mod world;
 
+/// A request as a puppet gets it.
+pub use attache_model::Request;
 pub use clock::TestTime;
+pub use dice::Dice;
+pub use faulty::FaultyStore;
+pub use history::well_formed;
 pub use puppet::{Gate, Piece, Puppet, call, text};
 pub use world::{World, json_of};

@@ -146,6 +146,18 @@ impl Puppet {
         matches!(request.messages.last(), Some(Message::Tool(_)))
     }
 
+    /// How many messages with tool results a request has behind its last user message.
+    #[must_use]
+    pub fn rounds(request: &Request) -> usize {
+        request
+            .messages
+            .iter()
+            .rev()
+            .take_while(|message| !matches!(message, Message::User(_)))
+            .filter(|message| matches!(message, Message::Tool(_)))
+            .count()
+    }
+
     /// Results of the newest message that has any.
     #[must_use]
     pub fn results(request: &Request) -> Vec<String> {

@@ -16,6 +16,7 @@ use attache_store::{Append, Store};
 use serde_json::Value;
 
 use crate::clock::TestTime;
+use crate::history::well_formed;
 use crate::puppet::Puppet;
 
 /// Definitions that a test names.
@@ -72,15 +73,17 @@ impl World {
         toolsets: Toolsets,
         definitions: Vec<Definition>,
     ) -> Self {
-        Self::at(store, puppet, toolsets, definitions, Arc::default()).await
+        Self::at(Arc::default(), store, puppet, toolsets, definitions).await
     }
 
-    async fn at(
+    /// The same with a clock of its own. A store's next life needs one that goes on: what gives an
+    /// id a second time is no restart.
+    pub async fn at(
+        time: Arc<TestTime>,
         store: Arc<dyn Store>,
         puppet: Puppet,
         toolsets: Toolsets,
         definitions: Vec<Definition>,
-        time: Arc<TestTime>,
     ) -> Self {
         let config = Config {
             store: Arc::clone(&store),
@@ -109,17 +112,13 @@ impl World {
 
     /// The same store in the hands of another life of the host. Nothing of this one may run on.
     pub async fn restarted(self) -> Self {
-        let Self {
-            engine,
-            puppet,
-            store,
-            toolsets,
-            definitions,
-            time,
-        } = self;
-        drop(engine);
-        // The clock goes on, so that no id of this life is one of the last.
-        Self::at(store, puppet, toolsets, definitions, time).await
+        let store = Arc::clone(&self.store);
+        let puppet = self.puppet.clone();
+        let toolsets = self.toolsets.clone();
+        let definitions = self.definitions.clone();
+        let time = Arc::clone(&self.time);
+        drop(self);
+        Self::at(time, store, puppet, toolsets, definitions).await
     }
 
     /// A root session, at work on `first` if there is one.
@@ -288,6 +287,20 @@ impl World {
 
     fn next(&self) -> String {
         attache_engine::Time::fresh(&*self.time).to_string()
+    }
+}
+
+impl Drop for World {
+    /// No test passes in which a model was sent a history that is not well formed.
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            return;
+        }
+        for (number, request) in self.puppet.requests().iter().enumerate() {
+            if let Err(why) = well_formed(request) {
+                panic!("request {number}: {why}\n{:#?}", request.messages);
+            }
+        }
     }
 }
 

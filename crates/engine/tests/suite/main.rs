@@ -1,0 +1,6 @@
+//! The engine at work over a store in memory: crashes at every commit, and seeded simulations.
+
+mod crashes;
+mod recoveries;
+mod script;
+mod truth;

@@ -1,0 +1,199 @@
+//! A store in memory whose answers take their time, and behind which the world can end right after
+//! an answer: what was answered is stored, and nothing that follows from it is.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use attache_session::{Generation, Mail, Position, SessionId};
+use attache_store::memory::MemoryStore;
+use attache_store::{
+    Append, Entity, EntityKind, EntityPut, KnownCommand, Log, LogItem, Page, PageQuery, Partial,
+    Pending, ReadError, Row, RowFilter, Rows, Search, Writes,
+};
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use crate::dice::Dice;
+
+/// See the module.
+pub struct FaultyStore {
+    inner: Arc<MemoryStore>,
+    delays: Option<Mutex<Dice>>,
+    stop_after: Option<u64>,
+    commits: AtomicU64,
+    stop: Arc<Stop>,
+}
+
+#[derive(Default)]
+struct Stop {
+    stopped: AtomicBool,
+    bell: Notify,
+}
+
+/// Longest time that an answer takes, in virtual milliseconds.
+const SLOWEST_MS: u64 = 12;
+
+impl FaultyStore {
+    /// A store that behaves.
+    #[must_use]
+    pub fn new(inner: Arc<MemoryStore>) -> Self {
+        Self {
+            inner,
+            delays: None,
+            stop_after: None,
+            commits: AtomicU64::new(0),
+            stop: Arc::default(),
+        }
+    }
+
+    /// Each answer takes a time that the dice say.
+    #[must_use]
+    pub fn slow(mut self, dice: Dice) -> Self {
+        self.delays = Some(Mutex::new(dice));
+        self
+    }
+
+    /// The world ends right after the answer to this commit, counted from 1.
+    #[must_use]
+    pub fn stopping_after(mut self, commit: u64) -> Self {
+        self.stop_after = Some(commit);
+        self
+    }
+
+    /// Waits for the end of the world: this one, or a crash that was planned in the store within.
+    pub async fn when_stopped(&self) {
+        let here = async {
+            loop {
+                let rung = self.stop.bell.notified();
+                if self.stop.stopped.load(Ordering::Acquire) {
+                    return;
+                }
+                rung.await;
+            }
+        };
+        tokio::select! {
+            () = here => {}
+            () = self.inner.when_crashed() => {}
+        }
+    }
+
+    fn delay(&self) -> Option<Duration> {
+        let dice = self.delays.as_ref()?;
+        let mut dice = dice.lock().unwrap_or_else(PoisonError::into_inner);
+        // Every other one is quick, so that both orders of two sessions occur.
+        let slow = dice.chance(2);
+        slow.then(|| Duration::from_millis(dice.below(SLOWEST_MS)))
+    }
+}
+
+impl Writes for FaultyStore {
+    fn commit(&self, append: Append) -> Pending<Position> {
+        if self.stop.stopped.load(Ordering::Acquire) {
+            return Box::pin(std::future::pending());
+        }
+        let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        let pending = self.inner.commit(append);
+        let delay = self.delay();
+        let stop = (self.stop_after == Some(number)).then(|| Arc::clone(&self.stop));
+        Box::pin(async move {
+            if let Some(delay) = delay {
+                tokio::time::sleep(delay).await;
+            }
+            let answer = pending.await;
+            if let Some(stop) = stop {
+                stop.stopped.store(true, Ordering::Release);
+                stop.bell.notify_one();
+            }
+            answer
+        })
+    }
+
+    fn put_entity(&self, put: EntityPut) -> Pending<Entity> {
+        self.inner.put_entity(put)
+    }
+
+    fn claim(&self, session: SessionId, from: Generation) -> Pending<Generation> {
+        self.inner.claim(session, from)
+    }
+
+    fn checkpoint(&self, session: SessionId, partial: Partial) {
+        self.inner.checkpoint(session, partial);
+    }
+
+    fn delete(&self, session: SessionId) -> Pending<()> {
+        self.inner.delete(session)
+    }
+
+    fn sweep_commands(&self, before: i64) -> Pending<u64> {
+        self.inner.sweep_commands(before)
+    }
+}
+
+impl Log for FaultyStore {
+    fn events(
+        &self,
+        session: SessionId,
+        after: Position,
+        limit: usize,
+    ) -> Result<Vec<LogItem>, ReadError> {
+        self.inner.events(session, after, limit)
+    }
+
+    fn partial(&self, session: SessionId) -> Result<Option<Partial>, ReadError> {
+        self.inner.partial(session)
+    }
+}
+
+impl Rows for FaultyStore {
+    fn row(&self, session: SessionId) -> Result<Option<Row>, ReadError> {
+        self.inner.row(session)
+    }
+
+    fn rows(
+        &self,
+        filter: RowFilter,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<Row>, ReadError> {
+        self.inner.rows(filter, after, limit)
+    }
+
+    fn descends(&self, descendant: SessionId, ancestor: SessionId) -> Result<bool, ReadError> {
+        self.inner.descends(descendant, ancestor)
+    }
+
+    fn mail(&self, session: SessionId, limit: usize) -> Result<Vec<Mail>, ReadError> {
+        self.inner.mail(session, limit)
+    }
+
+    fn command(&self, session: SessionId, id: Uuid) -> Result<Option<KnownCommand>, ReadError> {
+        self.inner.command(session, id)
+    }
+
+    fn quota(&self, session: SessionId, key: &str) -> Result<i64, ReadError> {
+        self.inner.quota(session, key)
+    }
+
+    fn entity(&self, id: Uuid) -> Result<Option<Entity>, ReadError> {
+        self.inner.entity(id)
+    }
+
+    fn entity_named(&self, kind: EntityKind, name: &str) -> Result<Option<Entity>, ReadError> {
+        self.inner.entity_named(kind, name)
+    }
+
+    fn entities(&self, kind: EntityKind) -> Result<Vec<Entity>, ReadError> {
+        self.inner.entities(kind)
+    }
+}
+
+impl Search for FaultyStore {
+    fn page(&self, session: SessionId, query: &PageQuery) -> Result<Page, ReadError> {
+        self.inner.page(session, query)
+    }
+
+    fn ids_ending(&self, suffix: &str, limit: usize) -> Result<Vec<SessionId>, ReadError> {
+        self.inner.ids_ending(suffix, limit)
+    }
+}
