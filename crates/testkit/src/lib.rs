@@ -9,7 +9,7 @@ mod puppet;
 mod world;
 
 /// A request as a puppet gets it.
-pub use attache_model::Request;
+pub use attache_model::{Message, Request};
 pub use clock::TestTime;
 pub use dice::Dice;
 pub use faulty::FaultyStore;

@@ -3,6 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use attache_engine::{Environment, Models};
 use attache_model::{
@@ -57,6 +58,8 @@ pub enum Piece {
     Usage(Usage),
     /// Wait until the gate is open.
     Wait(Gate),
+    /// Take this long.
+    Pause(Duration),
     /// The stream fails.
     Fail(ModelError),
     /// The model stops for this reason instead of the usual one.
@@ -233,6 +236,11 @@ impl ModelStream for Reply {
                 self.pieces.pop_front();
                 return StreamStep::Bytes;
             }
+            if let Some(Piece::Pause(time)) = self.pieces.front() {
+                tokio::time::sleep(*time).await;
+                self.pieces.pop_front();
+                return StreamStep::Bytes;
+            }
             match self.pieces.pop_front() {
                 Some(Piece::Text(text)) => out.push(Delta::Text(text)),
                 Some(Piece::Reasoning(text)) => out.push(Delta::Reasoning(text)),
@@ -252,7 +260,7 @@ impl ModelStream for Reply {
                     self.stopped = true;
                     out.push(Delta::Stop(reason));
                 }
-                Some(Piece::Wait(_)) => {}
+                Some(Piece::Wait(_) | Piece::Pause(_)) => {}
                 None => {
                     if !self.stopped {
                         let calls = self.calls > 0;

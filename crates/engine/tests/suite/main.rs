@@ -3,4 +3,5 @@
 mod crashes;
 mod recoveries;
 mod script;
+mod simulation;
 mod truth;
