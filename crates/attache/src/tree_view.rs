@@ -154,9 +154,10 @@ impl<'a> Painter<'a> {
             shown.push(format!("… {hidden} more sessions"));
         }
         let mut text = self.erase();
+        let width = width();
         for line in &shown {
             // A line that wraps could not be painted over.
-            text.push_str(&line.chars().take(160).collect::<String>());
+            text.push_str(&cropped(line, width));
             text.push_str("\u{1b}[K\n");
         }
         self.painted = shown.len();
@@ -184,6 +185,32 @@ impl<'a> Painter<'a> {
             format!("\u{1b}[{}A\u{1b}[J", self.painted)
         }
     }
+}
+
+/// Columns of the terminal; a usual number where it does not tell.
+fn width() -> usize {
+    rustix::termios::tcgetwinsize(std::io::stderr())
+        .map(|size| usize::from(size.ws_col))
+        .ok()
+        .filter(|columns| *columns > 0)
+        .unwrap_or(80)
+}
+
+/// A line cut to a width; colours take no place in it.
+fn cropped(line: &str, width: usize) -> String {
+    let mut out = String::with_capacity(line.len());
+    let mut shown = 0;
+    let mut in_colour = false;
+    for character in line.chars() {
+        match character {
+            '\u{1b}' => in_colour = true,
+            _ if in_colour => in_colour = character != 'm',
+            _ if shown + 1 >= width => continue,
+            _ => shown += 1,
+        }
+        out.push(character);
+    }
+    out
 }
 
 /// What a long tree is folded to: what runs, what failed, and the way up from there.
@@ -245,5 +272,26 @@ impl Steps {
             }
         }
         news
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_by_what_is_seen_of_it() {
+        assert_eq!(cropped("abcdef", 4), "abc");
+        assert_eq!(
+            cropped("\u{1b}[33mab\u{1b}[0mcdef", 4),
+            "\u{1b}[33mab\u{1b}[0mc"
+        );
+        assert_eq!(cropped("äöü", 80), "äöü");
+    }
+
+    #[test]
+    fn the_end_of_an_id_is_shown() {
+        assert_eq!(short("01931f2e-0000-7000-8000-0123456789ab"), "456789ab");
+        assert_eq!(short("abc"), "abc");
     }
 }

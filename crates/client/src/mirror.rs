@@ -214,13 +214,17 @@ impl TreeMirror {
         &self.rows
     }
 
+    /// Rows come in no order of their own; a new one goes to its place by birth.
     fn put(&mut self, row: SessionView) {
         if let Some(place) = self.places.get(&row.session_id) {
             self.rows[*place] = row;
-        } else {
-            self.places.insert(row.session_id.clone(), self.rows.len());
-            self.rows.push(row);
+            return;
         }
+        let place = self
+            .rows
+            .partition_point(|other| other.created_at <= row.created_at);
+        self.rows.insert(place, row);
+        self.index();
     }
 
     fn index(&mut self) {

@@ -108,7 +108,8 @@ impl Port {
         } else {
             lineage::children(shared, caller.session)?
         };
-        rows.sort_by_key(|row| (row.view.summary.created_at, row.session));
+        // Children come in the order in which they joined, which breaks ties of birth.
+        rows.sort_by_key(|row| row.view.summary.created_at);
         let from = match query.after {
             None => 0,
             Some(after) => {

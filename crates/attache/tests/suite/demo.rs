@@ -60,7 +60,11 @@ fn the_answer_is_built_from_what_the_tools_returned() {
 fn odd_folders_end_well() {
     let house = House::new();
     let ended = house.run(&["demo"]).well();
-    assert!(ended.out.contains("0 files that are not ignored"), "{}", ended.out);
+    assert!(
+        ended.out.contains("0 files that are not ignored"),
+        "{}",
+        ended.out
+    );
     assert_eq!(children(&house).len(), 3);
 
     let missing = house.run(&["demo", "no-such-folder"]);
