@@ -303,6 +303,10 @@ impl<'a> Actor<'a> {
     async fn try_commit(&mut self, works: &mut [Work]) -> Result<(), Refused> {
         let mut plan = Plan::new(self.state.clone());
         for work in works.iter_mut() {
+            if let Command::Stop { partial, .. } = &mut work.command {
+                // Looked at here, where it is known whether it is on record already.
+                *partial = self.streamed_of(&plan.scratch);
+            }
             plan.add(self.shared, work);
         }
         if plan.is_empty() {
@@ -328,6 +332,18 @@ impl<'a> Actor<'a> {
                 self.unregister(before);
                 Err(refused)
             }
+        }
+    }
+
+    /// What the turn that is open in `state` has streamed and not recorded.
+    fn streamed_of(&self, state: &State) -> Option<StepText> {
+        let turn = state.turn.as_ref()?.id;
+        let model = &state.created.as_ref()?.model;
+        let same = self.mailbox.live.read(|live| live.turn == turn.0);
+        if same {
+            streamed(self.mailbox, model)
+        } else {
+            None
         }
     }
 

@@ -12,7 +12,6 @@ use attache_session::{
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
 
-use crate::actor::streamed;
 use crate::ask::{FreshIds, Shared};
 use crate::catalog::Catalog;
 use crate::config::{Config, Environment};
@@ -232,8 +231,7 @@ impl EngineHandle {
 
     async fn stop(&self, session: SessionId, reason: StopReason) -> Result<bool, EngineError> {
         let row = self.0.known_row(session)?;
-        let mailbox = self.0.registry.in_use(session);
-        let partial = mailbox.and_then(|mailbox| streamed(&mailbox, &row.view.summary.model));
+        let partial = None;
         self.0
             .ask(session, Command::Stop { reason, partial })
             .await?;

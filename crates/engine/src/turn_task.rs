@@ -61,6 +61,12 @@ async fn run(
     turn: TurnId,
     token: watch::Receiver<Option<EndReason>>,
 ) {
+    if let Ok(Some(row)) = shared.row(session)
+        && row.view.summary.turn != Some(turn)
+    {
+        // It was over before it began: its history goes to no model.
+        return;
+    }
     match prepare(shared, session, turn) {
         Ok(prepared) => {
             let mut driver = Driver::new(shared, session, mailbox, turn, prepared);
