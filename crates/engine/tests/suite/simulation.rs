@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use crate::truth;
 
 /// Seeds of a run.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 1_000;
 
 /// Requests of one life after which models only answer, so that every plan ends.
 const REQUESTS: u32 = 40;
@@ -270,6 +270,8 @@ impl Life {
         }
         for id in &found {
             assert_eq!(world.row(*id).status, Status::Stopped);
+        }
+        for id in &found {
             world.engine.start(*id, None).await.expect("it starts");
         }
         people(world, &mut dice, &self.accepted, counts).await;
