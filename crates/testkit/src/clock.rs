@@ -9,6 +9,12 @@ use uuid::{Builder, Uuid};
 /// Noon of 30 November 2026.
 const START: i64 = 1_796_040_000_000_000;
 
+/// Lets virtual time pass. The runtime's time must be paused: it then goes on when nobody has anything
+/// to do, so what is due meanwhile is done.
+pub async fn pass(time: std::time::Duration) {
+    tokio::time::sleep(time).await;
+}
+
 /// Time goes on by one microsecond with each look, so that a test sees what it would see of a fast
 /// machine; ids are UUIDv7s that count upwards.
 #[derive(Debug)]

@@ -27,7 +27,7 @@ struct Stage {
 impl Stage {
     async fn root(&self, first: Option<&str>) -> SessionId {
         let root = self.world.root(first).await;
-        self.roots.lock().unwrap().push(root);
+        self.roots.lock().expect("no holder fails").push(root);
         root
     }
 
@@ -40,7 +40,7 @@ impl Stage {
         };
         match self.world.engine.command(session, command, None).await {
             Ok(Answer::Accepted { item }) => {
-                self.accepted.lock().unwrap().push(item);
+                self.accepted.lock().expect("no holder fails").push(item);
                 item
             }
             other => panic!("{other:?}"),
@@ -248,8 +248,8 @@ fn act(scenario: Scenario, memory: Arc<MemoryStore>, place: Place) -> Left {
     });
     Left {
         store: memory,
-        accepted: accepted.lock().unwrap().clone(),
-        roots: roots.lock().unwrap().clone(),
+        accepted: accepted.lock().expect("no holder fails").clone(),
+        roots: roots.lock().expect("no holder fails").clone(),
     }
 }
 
@@ -284,7 +284,7 @@ fn after_restart(left: &Left) {
             assert_eq!(there, 1, "accepted input is there once");
         }
         // Recovery runs, and nothing starts by itself.
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        attache_testkit::pass(Duration::from_secs(60)).await;
         assert!(
             world.puppet.requests().is_empty(),
             "nothing starts by itself"
@@ -324,7 +324,7 @@ fn after_restart(left: &Left) {
                 .await
                 .expect("it takes input");
         }
-        tokio::time::sleep(Duration::from_secs(60)).await;
+        attache_testkit::pass(Duration::from_secs(60)).await;
         let ended = truth::all(&memory, &all);
         truth::nothing_sent_is_lost(&memory, &ended);
         truth::rows_are_true(&world, &ended, true);

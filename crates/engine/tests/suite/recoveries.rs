@@ -39,7 +39,7 @@ async fn a_session_whose_recovery_is_refused_is_recovered_at_the_next_look() {
     let plan = FaultPlan::new().with(1, Fault::Refuse(Refused::StorageFull));
     let left = Arc::new(memory.crash_into(plan));
     let world = second_life(Arc::clone(&left) as Arc<dyn Store>, Puppet::default()).await;
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    attache_testkit::pass(Duration::from_secs(5)).await;
     assert_eq!(world.row(root).status, Status::Stopped);
     // The disk has space again: the first start ends the old epoch and begins a new one.
     let _first = world.engine.start(root, None).await;
@@ -105,7 +105,7 @@ async fn a_turn_that_follows_a_stop_at_once_streams_its_own_text() {
         tokio::join!(world.engine.terminate(root), world.engine.start(root, None));
     stopped.unwrap();
     started.unwrap();
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    attache_testkit::pass(Duration::from_secs(1)).await;
     let live = world.engine.live(root).expect("it is at work");
     assert_eq!((live.turn, live.text.as_str()), (2, "half a"));
     gate.open();
@@ -149,7 +149,7 @@ async fn text_that_is_on_record_is_not_said_again_after_a_crash() {
     let row = left.row(root).expect("it can be read").expect("it exists");
     assert!(row.summary.action.is_some(), "the call is under way");
     let world = second_life(left, Puppet::default()).await;
-    tokio::time::sleep(Duration::from_secs(1)).await;
+    attache_testkit::pass(Duration::from_secs(1)).await;
     let told = world.events(root);
     crate::truth::read(&told);
     assert_eq!(said(&told), 1, "{told:#?}");

@@ -127,7 +127,7 @@ fn say(request: &Request, dice: &mut Dice, requests: &mut u32) -> Vec<Piece> {
             other if !known.is_empty() => {
                 let id = dice.pick(&known).clone();
                 let on = json!({ "session_id": id });
-                let mut with = |key: &str, value: Value| {
+                let with = |key: &str, value: Value| {
                     let mut all = on.clone();
                     all[key] = value;
                     all
@@ -164,7 +164,7 @@ type Accepted = Arc<Mutex<Vec<ItemId>>>;
 /// What people do meanwhile.
 async fn people(world: &World, dice: &mut Dice, accepted: &Accepted, counts: &mut Counts) {
     for number in 0..8 + dice.below(8) {
-        tokio::time::sleep(Duration::from_millis(dice.below(60))).await;
+        attache_testkit::pass(Duration::from_millis(dice.below(60))).await;
         let all = truth::sessions(world);
         let session = *dice.pick(&all);
         match dice.below(12) {
@@ -182,7 +182,7 @@ async fn people(world: &World, dice: &mut Dice, accepted: &Accepted, counts: &mu
                 if let Ok(Answer::Accepted { item }) =
                     world.engine.command(session, command, None).await
                 {
-                    accepted.lock().unwrap().push(item);
+                    accepted.lock().expect("no holder fails").push(item);
                 }
             }
             5 | 6 => {
@@ -243,7 +243,7 @@ impl Life {
             let store = Arc::new(FaultyStore::new(memory).slow(self.dice.fork()));
             let said = Arc::new(Mutex::new((self.dice.fork(), 0)));
             let puppet = Puppet::new(move |request| {
-                let (dice, requests) = &mut *said.lock().unwrap();
+                let (dice, requests) = &mut *said.lock().expect("no holder fails");
                 say(request, dice, requests)
             });
             let world = World::at(
@@ -275,7 +275,7 @@ impl Life {
             world.engine.start(*id, None).await.expect("it starts");
         }
         people(world, &mut dice, &self.accepted, counts).await;
-        tokio::time::sleep(REST).await;
+        attache_testkit::pass(REST).await;
         self.at_rest(world);
     }
 
@@ -306,7 +306,7 @@ impl Life {
             let stopped = given_up.count() == 0 || self.was_stopped(*id);
             assert!(stopped && answered.count() <= log.queued.len());
         }
-        for item in self.accepted.lock().unwrap().iter() {
+        for item in self.accepted.lock().expect("no holder fails").iter() {
             let there = told.values().flat_map(|log| &log.queued);
             assert_eq!(
                 there.filter(|(id, _)| id == item).count(),

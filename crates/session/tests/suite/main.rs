@@ -10,4 +10,5 @@ mod random;
 mod small_worlds;
 mod status;
 mod turns;
+mod values;
 mod watches;
