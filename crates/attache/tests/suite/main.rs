@@ -5,6 +5,7 @@
 mod bad_input;
 mod commands;
 mod demo;
+mod door;
 mod house;
 mod life;
 mod providers;
