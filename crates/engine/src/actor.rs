@@ -8,14 +8,14 @@ use std::time::Duration;
 
 use attache_session::{
     Command, Effect, EndReason, Event, Generation, Mail, Position, SessionId, State, StepText,
-    Summary,
+    StopReason, Summary,
 };
 use attache_store::{Append, Born, LogItem, Refused};
 use futures_util::FutureExt;
 
 use crate::ask::Shared;
 use crate::error::EngineError;
-use crate::mailbox::{Message, SharedMailbox, Taken};
+use crate::mailbox::{Failed, Message, SharedMailbox, Taken};
 use crate::observe::{Change, Snapshot};
 use crate::plan::{Plan, Work, read_answer};
 use crate::{recovery, turn_task};
@@ -37,7 +37,7 @@ const STORAGE_RETRY: Duration = Duration::from_secs(1);
 pub(crate) fn start(shared: Arc<Shared>, session: SessionId, mailbox: SharedMailbox) {
     tokio::spawn(async move {
         let run = run(&shared, session, &mailbox);
-        if AssertUnwindSafe(run).catch_unwind().await.is_err() && mailbox.abandon() {
+        if AssertUnwindSafe(run).catch_unwind().await.is_err() && mailbox.abandon(shared.now()) {
             start(Arc::clone(&shared), session, mailbox);
             return;
         }
@@ -55,6 +55,11 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
                 && !Actor::end_orphan(actor).await
             {
                 let _rung = tokio::time::timeout(STORAGE_RETRY, mailbox.bell.notified()).await;
+                continue;
+            }
+            if let Some(actor) = &mut actor
+                && Actor::end_released(actor).await
+            {
                 continue;
             }
             if mailbox.try_leave() {
@@ -104,6 +109,8 @@ struct Actor<'a> {
     session: SessionId,
     generation: Generation,
     state: State,
+    /// The last parent gave it up while a viewer held it: it ends when that one leaves.
+    release_due: bool,
 }
 
 impl<'a> Actor<'a> {
@@ -135,7 +142,9 @@ impl<'a> Actor<'a> {
             session,
             generation,
             state,
+            release_due: false,
         };
+        let failed = mailbox.take_failed();
         if actor.state.epoch.is_some() && actor.state.epoch != shared.registry.epoch(session) {
             let partial = recovery::partial(shared, session, &actor.state);
             let recover = Work::own(Command::Recover { partial });
@@ -146,10 +155,40 @@ impl<'a> Actor<'a> {
         } else if let Some(turn) = actor.state.turn.as_ref().map(|turn| turn.id)
             && mailbox.running_turn().is_none()
         {
-            // Just born, with a turn that nobody runs yet.
-            actor.run_turn(turn);
+            if failed.is_some() {
+                actor.end_orphan().await;
+            } else {
+                // Just born, with a turn that nobody runs yet.
+                actor.run_turn(turn);
+            }
+        }
+        if failed == Some(Failed::Again) {
+            let stop = Command::Stop {
+                reason: StopReason::Terminated,
+                partial: None,
+            };
+            actor.commit(vec![Work::own(stop)]).await;
         }
         Ok(actor)
+    }
+
+    /// Ends a session whose last parent gave it up while a viewer held it, once that viewer has
+    /// left. True when that was due.
+    async fn end_released(&mut self) -> bool {
+        if !self.release_due || self.mailbox.is_viewed() {
+            return false;
+        }
+        self.release_due = false;
+        let held = self.state.parents.iter().any(|parent| parent.holds);
+        if held || !self.state.is_live() {
+            return false;
+        }
+        let stop = Command::Stop {
+            reason: StopReason::Disposed,
+            partial: None,
+        };
+        self.commit(vec![Work::own(stop)]).await;
+        true
     }
 
     async fn handle(&mut self, taken: Taken) -> Standing {
@@ -166,6 +205,7 @@ impl<'a> Actor<'a> {
             }
         }
         if look && let Some(take) = self.take_mail() {
+            self.release_due |= take.releases() && self.mailbox.is_viewed();
             works.insert(0, take);
         }
         if self.has_orphan() {

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache_session::{Answer, Command, EndReason, TurnId};
+use attache_session::{Answer, Command, EndReason, Timestamp, TurnId};
 use tokio::sync::{Notify, oneshot, watch};
 use uuid::Uuid;
 
@@ -60,7 +60,24 @@ struct Inner {
     viewers: usize,
     /// The window of what is published; exists only while a viewer is attached.
     observation: Option<Arc<Observation>>,
+    /// An actor failed, and nobody has looked at what it left.
+    failed: Option<Failed>,
+    /// When an actor failed last, and how many have since the first of a row.
+    failures: Option<(Timestamp, u32)>,
 }
+
+/// What is known of an actor that failed.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Failed {
+    /// It was the first one for a while: the session goes on, its turn has failed.
+    Once,
+    /// Another one failed less than a minute before: the session is to be left stopped.
+    Again,
+}
+
+/// Failures within this time of each other belong together: the second leaves the session stopped,
+/// and after a third nobody looks again before somebody asks.
+const FAILURES_APART_MICROS: i64 = 60_000_000;
 
 /// How to end the turn that runs.
 struct TurnControl {
@@ -131,19 +148,46 @@ impl Mailbox {
         idle
     }
 
-    /// Marks the actor as gone after it failed; what waits goes to the next one. True when
-    /// something waits.
-    pub(crate) fn abandon(&self) -> bool {
+    /// Marks the actor as gone after it failed: its turn is to end, and what waits goes to the next
+    /// one. True when a next one has to be started.
+    pub(crate) fn abandon(&self, now: Timestamp) -> bool {
         let mut inner = self.lock();
-        inner.turn = None;
-        inner.running = !inner.waiting.is_empty() || inner.mail;
+        if let Some(control) = inner.turn.take() {
+            control.end.send_replace(Some(EndReason::Cancelled));
+        }
+        let count = match inner.failures {
+            Some((before, count)) if now.0 - before.0 < FAILURES_APART_MICROS => count + 1,
+            _ => 1,
+        };
+        inner.failures = Some((now, count));
+        inner.failed = Some(if count == 1 {
+            Failed::Once
+        } else {
+            Failed::Again
+        });
+        // The next one looks at what was left, unless looking is what fails: then whoever waits is
+        // told by the loss of its reply.
+        inner.running = count <= 2;
+        inner.mail = inner.running;
+        if !inner.running {
+            inner.waiting.clear();
+        }
         inner.running
+    }
+
+    /// What an actor that failed has left, told once.
+    pub(crate) fn take_failed(&self) -> Option<Failed> {
+        self.lock().failed.take()
     }
 
     /// Whether nothing is known here that the registry must keep.
     pub(crate) fn is_unused(&self) -> bool {
         let inner = self.lock();
-        !inner.running && inner.waiting.is_empty() && !inner.mail && inner.viewers == 0
+        !inner.running
+            && inner.waiting.is_empty()
+            && !inner.mail
+            && inner.viewers == 0
+            && inner.failures.is_none()
     }
 
     /// A turn begins; the token says when and how it is to end.

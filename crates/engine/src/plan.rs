@@ -2,7 +2,8 @@
 //! and all that one append will hold of them. Nothing is committed here.
 
 use attache_session::{
-    Answer, Command, Decision, Effect, Event, Expect, Json, SessionId, State, decide,
+    Answer, Command, Decision, Effect, Event, Expect, Json, Mail, MailBody, SessionId, State,
+    decide,
 };
 use attache_store::{CommandRecord, Refused};
 use tokio::sync::oneshot;
@@ -27,6 +28,12 @@ impl Work {
             key: None,
             reply: None,
         }
+    }
+
+    /// Whether it takes word that a parent gave the session up.
+    pub(crate) fn releases(&self) -> bool {
+        let gives_up = |letter: &Mail| matches!(letter.body, MailBody::Release { .. });
+        matches!(&self.command, Command::Take { mail, .. } if mail.iter().any(gives_up))
     }
 
     pub(crate) fn answer(&mut self, answer: Result<Answer, EngineError>) {

@@ -1,6 +1,6 @@
 //! A clock that a test winds, and ids that count.
 
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use attache_engine::Time;
 use attache_session::Timestamp;
@@ -21,6 +21,7 @@ pub async fn pass(time: std::time::Duration) {
 pub struct TestTime {
     now: AtomicI64,
     next: AtomicU64,
+    broken: AtomicBool,
 }
 
 impl Default for TestTime {
@@ -28,6 +29,7 @@ impl Default for TestTime {
         Self {
             now: AtomicI64::new(START),
             next: AtomicU64::new(1),
+            broken: AtomicBool::new(false),
         }
     }
 }
@@ -39,6 +41,7 @@ impl TestTime {
         Self {
             now: AtomicI64::new(START + i64::from(number) * 3_600_000_000),
             next: AtomicU64::new(u64::from(number) * 1_000_000 + 1),
+            broken: AtomicBool::new(false),
         }
     }
 
@@ -48,8 +51,19 @@ impl TestTime {
     }
 }
 
+impl TestTime {
+    /// Makes the next look panic: whoever looks fails as on a bug of its own.
+    pub fn break_once(&self) {
+        self.broken.store(true, Ordering::Relaxed);
+    }
+}
+
 impl Time for TestTime {
     fn now(&self) -> Timestamp {
+        assert!(
+            !self.broken.swap(false, Ordering::Relaxed),
+            "the clock was broken by the test"
+        );
         Timestamp(self.now.fetch_add(1, Ordering::Relaxed))
     }
 

@@ -13,6 +13,7 @@ mod kit;
 mod list;
 mod on_complete;
 mod read_events;
+mod residence;
 mod send;
 mod status;
 mod stop;
