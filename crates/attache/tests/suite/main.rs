@@ -9,4 +9,5 @@ mod door;
 mod house;
 mod life;
 mod providers;
+mod strace;
 mod stub;
