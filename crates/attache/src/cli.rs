@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use attache_host::Storage;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -44,8 +45,16 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  attache chat\n  attache chat 3f9a1c2b")]
     Chat(Chat),
     /// Run the daemon in the foreground.
-    #[command(after_help = "Example:\n  attache serve")]
+    #[command(
+        after_help = "Example:\n  attache serve\n  attache serve --store sqlite:/srv/attache"
+    )]
     Serve {
+        /// Where sessions are kept: `sqlite:FOLDER`, or `memory:` for sessions that go with the daemon.
+        #[arg(long, value_name = "URL", value_parser = store)]
+        store: Option<Storage>,
+        /// The name of the profile that owns sessions; `user@machine` by default.
+        #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+        profile: Option<String>,
         /// Leave after some idle time, as a daemon does that a command has started.
         #[arg(long, hide = true)]
         on_demand: bool,
@@ -255,6 +264,16 @@ impl TypeName {
             Self::ToolResult => "tool_result",
             Self::Diagnostic => "diagnostic",
         }
+    }
+}
+
+fn store(text: &str) -> Result<Storage, String> {
+    match text.split_once(':') {
+        Some(("memory", "")) => Ok(Storage::Memory),
+        Some(("sqlite", folder)) if !folder.is_empty() => std::path::absolute(folder)
+            .map(Storage::Folder)
+            .map_err(|fault| fault.to_string()),
+        _ => Err("must be `sqlite:FOLDER` or `memory:`".to_owned()),
     }
 }
 

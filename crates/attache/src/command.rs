@@ -46,7 +46,17 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Demo { dir }) => demo::demo(dir, output).await,
         Some(Command::Run(run)) => run::run(run, output).await,
         Some(Command::Chat(chat)) => chat::chat(chat, output).await,
-        Some(Command::Serve { on_demand }) => serve::serve(on_demand, output).await,
+        Some(Command::Serve {
+            store,
+            profile,
+            on_demand,
+        }) => {
+            let serving = link::Serving {
+                storage: store,
+                profile,
+            };
+            serve::serve(serving, on_demand, output).await
+        }
         Some(Command::Restart) => restart::restart(output).await,
         Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,
         Some(Command::Tree { id }) => list::tree(id.as_deref(), output).await,

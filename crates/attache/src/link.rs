@@ -51,7 +51,7 @@ impl Link {
     /// Opens a host in this process.
     pub(crate) async fn in_process() -> Result<Self, Failure> {
         let places = Places::find()?;
-        let host = open_host(&places).await?;
+        let host = open_host(&places, Serving::default()).await?;
         let (near, far) = tokio::io::duplex(256 * 1024);
         let served = host.clone();
         tokio::spawn(async move { served.serve(far).await });
@@ -103,17 +103,27 @@ impl Link {
     }
 }
 
-/// Opens a host over the state folder.
-pub(crate) async fn open_host(places: &Places) -> Result<Host, Failure> {
+/// What a host may be told beside its places.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Serving {
+    /// Where sessions are kept; none is the state folder.
+    pub(crate) storage: Option<Storage>,
+    /// The name of the profile that owns sessions; none is `user@machine`.
+    pub(crate) profile: Option<String>,
+}
+
+/// Opens a host.
+pub(crate) async fn open_host(places: &Places, serving: Serving) -> Result<Host, Failure> {
+    let Serving { storage, profile } = serving;
     let config = HostConfig {
-        storage: Storage::Folder(places.state.clone()),
+        storage: storage.unwrap_or_else(|| Storage::Folder(places.state.clone())),
         state_folder: places.state.clone(),
         settings_file: Some(places.settings_file()),
         definitions: Some(places.definitions()),
         toolsets: attache_tools::built_in(),
         scripts: vec![("demo".to_owned(), DEMO_SCRIPT.to_owned())],
         environment: attache_host::environment(environment(), &key_variables()),
-        identity: attache_host::identity(user(), computer()),
+        identity: attache_host::identity(user(), computer(), profile),
         program: PROGRAM.to_owned(),
     };
     Host::open(config).await.map_err(|error| match error {

@@ -38,6 +38,8 @@ pub struct Identity {
     pub user: String,
     /// The host name.
     pub computer: String,
+    /// The name of their pair, which owns sessions; made from both when there is none.
+    pub profile: Option<String>,
 }
 
 /// Variables that a client handed over for the sessions that it starts. Kept in memory, never

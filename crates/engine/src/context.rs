@@ -29,7 +29,11 @@ pub(crate) async fn identify(
     time: &Arc<dyn Time>,
     identity: &Identity,
 ) -> Result<Entities, EngineError> {
-    let Identity { user, computer } = identity;
+    let Identity {
+        user,
+        computer,
+        profile,
+    } = identity;
     let login = ensure(
         store,
         time,
@@ -46,13 +50,15 @@ pub(crate) async fn identify(
         json!({ "hostname": computer }),
     )
     .await?;
-    let pair = format!("{user}@{computer}");
+    let pair = profile
+        .clone()
+        .unwrap_or_else(|| format!("{user}@{computer}"));
     let data = json!({ "user-id": login.to_string(), "computer-id": machine.to_string() });
-    let profile = ensure(store, time, EntityKind::Profile, &pair, data).await?;
+    let owner = ensure(store, time, EntityKind::Profile, &pair, data).await?;
     Ok(Entities {
         user: login,
         computer: machine,
-        profile,
+        profile: owner,
     })
 }
 

@@ -5,6 +5,7 @@
 //! whoever fills it waits, and a stream that waits too long falls off its window and begins anew.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Write;
 use std::time::Duration;
 
 use attache_engine::{EngineError, Quiet};
@@ -172,6 +173,7 @@ impl Connection {
 
     async fn refuse(&self, command_id: Option<String>, error: &EngineError) {
         let error = to_wire::error(error);
+        log(&error);
         self.send(FromHost::OperationError { command_id, error })
             .await;
     }
@@ -444,6 +446,21 @@ async fn pump_tree(outbox: mpsc::Sender<FromHost>, mut stream: TreeStream) {
                 return;
             }
         }
+    }
+}
+
+/// Faults that are not the viewer's go to the log, under the id that the viewer was told.
+fn log(error: &WireError) {
+    if matches!(error.category.as_str(), "internal" | "unavailable") {
+        let WireError {
+            code,
+            message,
+            correlation_id,
+            ..
+        } = error;
+        let mut log = std::io::stderr().lock();
+        // Where the log cannot be written there is nobody left to tell.
+        let _written = writeln!(log, "{correlation_id} {code}: {message}");
     }
 }
 

@@ -300,8 +300,12 @@ pub fn environment(
 
 /// Whose sessions these are.
 #[must_use]
-pub fn identity(user: String, computer: String) -> Identity {
-    Identity { user, computer }
+pub fn identity(user: String, computer: String, profile: Option<String>) -> Identity {
+    Identity {
+        user,
+        computer,
+        profile,
+    }
 }
 
 /// A fresh UUIDv7.

@@ -94,6 +94,7 @@ impl World {
             identity: Identity {
                 user: "ada".to_owned(),
                 computer: "engine".to_owned(),
+                profile: None,
             },
             iteration_limit: 50,
         };

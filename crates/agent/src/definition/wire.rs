@@ -140,6 +140,11 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
             "model: {model:?} must have the form PROVIDER/MODEL"
         ));
     }
+    if let Some(name) = options.extra.as_ref().and_then(secret_member) {
+        return Err(format!(
+            "options.extra.{name}: a definition holds no keys; they come from the environment"
+        ));
+    }
     let limits = Limits {
         iteration_limit: limits.iteration_limit,
     };
@@ -173,6 +178,22 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
         limits,
         working_directory,
     })
+}
+
+/// A member that is a key by its name: what viewers see of a definition must need no redaction.
+fn secret_member(extra: &serde_json::Map<String, Value>) -> Option<&String> {
+    let plain = |name: &str| name.to_ascii_lowercase().replace(['-', '_'], "");
+    let secret = [
+        "apikey",
+        "xapikey",
+        "authorization",
+        "accesstoken",
+        "secret",
+        "password",
+    ];
+    extra
+        .keys()
+        .find(|name| secret.contains(&plain(name).as_str()))
 }
 
 fn sub_agent(written: WrittenSubAgent) -> Result<SubAgent, String> {

@@ -86,6 +86,11 @@ fn what_does_not_load_is_named_with_file_and_line() {
         ),
         ("{ \"name\": \"a\", \"budget\": {} }", "d.json:1", "budget"),
         ("{ \"name\": \"a\", \"tools\": [7] }", "d.json:1", "toolset"),
+        (
+            "{ \"name\": \"a\", \"options\": { \"extra\": { \"api_key\": \"sk\" } } }",
+            "d.json:1",
+            "environment",
+        ),
         ("{ \"name\": \"a\"", "d.json:1", "EOF"),
         ("", "d.json:1", "EOF"),
     ];

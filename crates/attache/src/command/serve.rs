@@ -6,11 +6,15 @@ use attache_host::{Daemon, Host, Idle, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::fail::{Failure, NOT_FOUND};
-use crate::link::{self, open_host};
+use crate::link::{self, Serving, open_host};
 use crate::output::Output;
 use crate::places::Places;
 
-pub(crate) async fn serve(on_demand: bool, output: &Output) -> Result<u8, Failure> {
+pub(crate) async fn serve(
+    serving: Serving,
+    on_demand: bool,
+    output: &Output,
+) -> Result<u8, Failure> {
     if on_demand {
         // Out of the starter's terminal: what ends that one must not end the daemon. It fails only
         // for the leader of a group, which is out of it already.
@@ -18,9 +22,9 @@ pub(crate) async fn serve(on_demand: bool, output: &Output) -> Result<u8, Failur
     }
     let places = Places::find()?;
     let host = if on_demand {
-        open_soon(&places).await?
+        open_soon(&places, serving).await?
     } else {
-        open_host(&places).await?
+        open_host(&places, serving).await?
     };
     let daemon = Daemon::bind(host, &places.socket).map_err(|error| {
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
@@ -45,10 +49,10 @@ const LEAVING: Duration = Duration::from_secs(4);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// Opens the host, and waits for a daemon that is just leaving.
-async fn open_soon(places: &Places) -> Result<Host, Failure> {
+async fn open_soon(places: &Places, serving: Serving) -> Result<Host, Failure> {
     let try_again = async {
         loop {
-            match open_host(places).await {
+            match open_host(places, serving.clone()).await {
                 Err(failure) if failure.code == "store-locked" => tokio::time::sleep(LOOK).await,
                 opened => return opened,
             }
@@ -56,7 +60,7 @@ async fn open_soon(places: &Places) -> Result<Host, Failure> {
     };
     match tokio::time::timeout(LEAVING, try_again).await {
         Ok(opened) => opened,
-        Err(_over) => open_host(places).await,
+        Err(_over) => open_host(places, serving.clone()).await,
     }
 }
 
