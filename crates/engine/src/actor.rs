@@ -499,6 +499,10 @@ impl<'a> Actor<'a> {
                     if self.state.turn.as_ref().is_some_and(|open| open.id == turn) {
                         self.run_turn(turn);
                     }
+                    if self.shared.is_closing() {
+                        // No new work: it ends before it has asked for anything.
+                        self.mailbox.cancel(Some(turn), EndReason::Interrupted);
+                    }
                 }
                 Effect::CancelTurn { turn, reason } => {
                     self.mailbox.cancel(Some(turn), reason);

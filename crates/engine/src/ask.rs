@@ -13,6 +13,7 @@ use crate::compiled::Interned;
 use crate::config::{Config, Environment};
 use crate::context::Entities;
 use crate::error::EngineError;
+use crate::lineage;
 use crate::mailbox::{Ask, Message};
 use crate::observe::{Snapshot, TreeFeeds};
 use crate::registry::Registry;
@@ -185,6 +186,27 @@ impl Shared {
         Ok(())
     }
 
+    /// Ends the runs of a session and of all below it, from the top down; `spared` is left alone. The
+    /// answer is whether any of them ran.
+    pub(crate) async fn cancel_tree(
+        self: &Arc<Self>,
+        session: SessionId,
+        reason: EndReason,
+        spared: Option<SessionId>,
+    ) -> Result<bool, EngineError> {
+        let command = Command::Cancel {
+            reason,
+            watches: true,
+        };
+        let mut any = self.ask(session, command.clone()).await? == Answer::Done;
+        for row in lineage::descendants(self, session)? {
+            if Some(row.session) != spared && row.view.is_live() {
+                any |= self.ask(row.session, command.clone()).await? == Answer::Done;
+            }
+        }
+        Ok(any)
+    }
+
     /// Ends a session's run. Goes past the line, because a token needs no durability; in line only
     /// when the turn is about to begin.
     pub(crate) async fn cancel(
@@ -201,7 +223,15 @@ impl Shared {
         if row.view.turn().is_none() {
             return Ok(false);
         }
-        let answer = self.ask(session, Command::Cancel { reason }).await?;
+        let answer = self
+            .ask(
+                session,
+                Command::Cancel {
+                    reason,
+                    watches: false,
+                },
+            )
+            .await?;
         Ok(answer == Answer::Done)
     }
 }

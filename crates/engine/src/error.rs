@@ -34,6 +34,15 @@ impl EngineError {
         )
     }
 
+    /// The host ends and takes no new work.
+    #[must_use]
+    pub(crate) fn closing() -> Self {
+        Self::new(
+            ErrorCode::HostIncompatible,
+            "the host is shutting down and takes no new work",
+        )
+    }
+
     /// An answer that never came: the actor ended first.
     #[must_use]
     pub(crate) fn lost() -> Self {

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache_agent::{Definition, EventPage, SessionContext, Toolsets};
+use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
     Answer, Birth, Command, Created, EndReason, Epoch, ErrorCode, Generation, ItemId, Json, Origin,
-    Position, SessionId, StopReason,
+    Position, SessionId, Status, StopReason,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -19,7 +19,7 @@ use crate::error::EngineError;
 use crate::lineage::{self, ROWS_AT_ONCE};
 use crate::observe::{Observed, Observer, TreeFeed};
 use crate::port::Port;
-use crate::view::{SessionRow, event_view};
+use crate::view::SessionRow;
 use crate::waits::{Quiet, until_settled};
 use crate::{context, recovery};
 
@@ -75,7 +75,7 @@ impl EngineHandle {
     pub async fn create_root(&self, new: NewRoot) -> Result<SessionId, EngineError> {
         let shared = &self.0;
         if shared.is_closing() {
-            return Err(closing());
+            return Err(EngineError::closing());
         }
         let NewRoot {
             id,
@@ -175,7 +175,7 @@ impl EngineHandle {
         key: Option<(Uuid, [u8; 32])>,
     ) -> Result<Answer, EngineError> {
         if self.0.is_closing() {
-            return Err(closing());
+            return Err(EngineError::closing());
         }
         self.0.ask_keyed(session, command, key).await
     }
@@ -191,7 +191,7 @@ impl EngineHandle {
         environment: Option<Environment>,
     ) -> Result<Answer, EngineError> {
         if self.0.is_closing() {
-            return Err(closing());
+            return Err(EngineError::closing());
         }
         if let Some(environment) = environment {
             let row = self.0.known_row(session)?;
@@ -210,13 +210,14 @@ impl EngineHandle {
     ///
     /// [`EngineError`] when the session is unknown.
     pub async fn interrupt(&self, session: SessionId, tree: bool) -> Result<bool, EngineError> {
-        let mut any = self.0.cancel(session, EndReason::Interrupted).await?;
         if tree {
-            for row in lineage::descendants(&self.0, session)? {
-                any |= self.0.cancel(row.session, EndReason::Interrupted).await?;
-            }
+            self.0.known_row(session)?;
+            self.0
+                .cancel_tree(session, EndReason::Interrupted, None)
+                .await
+        } else {
+            self.0.cancel(session, EndReason::Interrupted).await
         }
-        Ok(any)
     }
 
     /// Ends a session's epoch now, with every descendant that no other living parent holds. The
@@ -235,7 +236,7 @@ impl EngineHandle {
         self.0
             .ask(session, Command::Stop { reason, partial })
             .await?;
-        Ok(row.status != attache_session::Status::Stopped)
+        Ok(row.status != Status::Stopped)
     }
 
     /// Deletes a stored session.
@@ -245,13 +246,22 @@ impl EngineHandle {
     /// [`EngineError`] when the session is unknown or still has an epoch.
     pub async fn delete(&self, session: SessionId) -> Result<(), EngineError> {
         let row = self.0.known_row(session)?;
-        if row.status != attache_session::Status::Stopped {
-            return Err(EngineError::new(
-                ErrorCode::NotPermitted,
-                format!("session {session} is {}; terminate it first", row.status),
-            ));
+        match row.status {
+            Status::Running => {
+                return Err(EngineError::new(
+                    ErrorCode::NotPermitted,
+                    format!("session {session} is running; interrupt or terminate it first"),
+                ));
+            }
+            Status::Idle | Status::Error => {
+                self.stop(session, StopReason::Terminated).await?;
+            }
+            Status::Stopped => {}
         }
         self.0.config.store.delete(session).await?;
+        if row.root == session {
+            self.0.forget_environment(session);
+        }
         self.0.changed(session);
         Ok(())
     }
@@ -304,29 +314,6 @@ impl EngineHandle {
     pub fn page(&self, session: SessionId, query: &PageQuery) -> Result<Page, EngineError> {
         self.0.known_row(session)?;
         Ok(self.0.config.store.page(session, query)?)
-    }
-
-    /// A page of a history, as items that people read.
-    ///
-    /// # Errors
-    ///
-    /// [`EngineError`] when the session is unknown or the store cannot be read.
-    pub fn events(&self, session: SessionId, query: &PageQuery) -> Result<EventPage, EngineError> {
-        let page = self.page(session, query)?;
-        let next_cursor = if page.more {
-            page.items.last().map(|item| item.event.at)
-        } else {
-            None
-        };
-        Ok(EventPage {
-            events: page
-                .items
-                .iter()
-                .filter_map(|item| event_view(&item.event))
-                .collect(),
-            total_matching: page.total_matching,
-            next_cursor,
-        })
     }
 
     /// Stored events after a position.
@@ -468,16 +455,29 @@ impl EngineHandle {
         self.0.close();
         // A grace that runs out is no fault: what still runs is ended below.
         let _over = tokio::time::timeout(grace, self.no_turns()).await;
-        for (session, mailbox) in self.0.registry.all_in_use() {
-            if mailbox.running_turn().is_some() {
-                // A session whose end cannot be recorded now is recovered at the next start.
-                let _stopped = self.stop(session, StopReason::HostShutdown).await;
+        // Twice at most: what a turn that ends here sets off ends as it begins.
+        for _ in 0..2 {
+            for (session, mailbox) in self.0.registry.all_in_use() {
+                if mailbox.running_turn().is_some() {
+                    // A session whose end cannot be recorded now is recovered at the next start.
+                    let _stopped = self.stop(session, StopReason::HostShutdown).await;
+                }
             }
         }
     }
 
+    /// Waits until no turn runs.
     async fn no_turns(&self) {
-        for (session, mailbox) in self.0.registry.all_in_use() {
+        loop {
+            let running = self
+                .0
+                .registry
+                .all_in_use()
+                .into_iter()
+                .find(|(_, mailbox)| mailbox.running_turn().is_some());
+            let Some((session, mailbox)) = running else {
+                return;
+            };
             let mut changes = self.0.registry.changes(session);
             while mailbox.running_turn().is_some() {
                 // The other end lives in the registry while somebody waits: it is not gone.
@@ -485,11 +485,4 @@ impl EngineHandle {
             }
         }
     }
-}
-
-fn closing() -> EngineError {
-    EngineError::new(
-        ErrorCode::HostIncompatible,
-        "the host is shutting down and takes no new work",
-    )
 }

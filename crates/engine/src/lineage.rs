@@ -88,7 +88,6 @@ pub(crate) fn child_of(
     new: &CreateChild,
 ) -> Result<Created, EngineError> {
     let parents = created(shared, parent)?;
-    let working_directory = inside(&parents.working_directory, new.working_directory.as_deref())?;
     let (definition, model) = definition_of(shared, &parents, new)?;
     let definition = match definition {
         Some(definition) => {
@@ -114,11 +113,19 @@ pub(crate) fn child_of(
         }
         None => parse(&parents.definition)?,
     };
+    let own = new.definition.is_none();
+    let asked = new.working_directory.as_deref();
+    let named = definition.working_directory.as_deref().filter(|_| !own);
+    let working_directory = inside(&parents.working_directory, asked.or(named))?;
     let name = new.name.clone().unwrap_or_else(|| definition.name.clone());
     Ok(Created {
         name: name.into(),
         agent: definition.name.as_str().into(),
-        model: definition.model.as_deref().map_or(model, Arc::from),
+        // The parent's model may have been chosen by hand: it goes with the parent's definition.
+        model: match definition.model.as_deref().filter(|_| !own) {
+            Some(named) => named.into(),
+            None => model,
+        },
         definition: match &new.definition {
             None => parents.definition.clone(),
             Some(_) => definition.to_json(),

@@ -19,6 +19,8 @@ pub(crate) struct Work {
     pub(crate) command: Command,
     pub(crate) key: Option<(Uuid, [u8; 32])>,
     pub(crate) reply: Option<oneshot::Sender<Result<Answer, EngineError>>>,
+    /// It was answered without the store: another try of the batch must not carry it out.
+    answered: bool,
 }
 
 impl Work {
@@ -27,7 +29,14 @@ impl Work {
             command,
             key: None,
             reply: None,
+            answered: false,
         }
+    }
+
+    /// Answers for good, without anything being stored.
+    fn settle(&mut self, answer: Result<Answer, EngineError>) {
+        self.answer(answer);
+        self.answered = true;
     }
 
     /// Whether it takes word that a parent gave the session up.
@@ -55,6 +64,7 @@ impl From<Box<Ask>> for Work {
             command,
             key,
             reply: Some(reply),
+            answered: false,
         }
     }
 }
@@ -100,17 +110,22 @@ impl Plan {
     /// Decides one more command on the scratch copy. A refusal is answered at once: it changes
     /// nothing that would have to be durable first.
     pub(crate) fn add(&mut self, shared: &Shared, work: &mut Work) {
-        if let Some((id, digest)) = work.key
-            && let Ok(Some(known)) = shared.config.store.command(self.scratch.id, id)
-        {
-            let answer = if known.digest == digest {
-                Ok(read_answer(&known.answer))
-            } else {
-                Err(Refused::CommandReused.into())
-            };
-            work.answer(answer);
+        if work.answered {
             self.answers.push(None);
             return;
+        }
+        if let Some((id, digest)) = work.key {
+            let answer = match shared.config.store.command(self.scratch.id, id) {
+                Ok(None) => None,
+                Ok(Some(known)) if known.digest == digest => Some(Ok(read_answer(&known.answer))),
+                Ok(Some(_)) => Some(Err(Refused::CommandReused.into())),
+                Err(fault) => Some(Err(fault.into())),
+            };
+            if let Some(answer) = answer {
+                work.settle(answer);
+                self.answers.push(None);
+                return;
+            }
         }
         match decide(
             &self.scratch,
@@ -119,7 +134,7 @@ impl Plan {
             &mut FreshIds(shared),
         ) {
             Err(rejected) => {
-                work.answer(Err(rejected.into()));
+                work.settle(Err(rejected.into()));
                 self.answers.push(None);
             }
             Ok(decision) => {

@@ -67,6 +67,9 @@ impl Port {
         new: CreateChild,
     ) -> Result<ChildCreated, EngineError> {
         let shared = &self.0;
+        if shared.is_closing() {
+            return Err(EngineError::closing());
+        }
         let created = lineage::child_of(shared, caller.session, &new)?;
         let child = SessionId(shared.config.time.fresh());
         let first = new.initial_message.map(|text| {
@@ -205,16 +208,10 @@ impl Port {
             ));
         }
         let was_running = row.status == Status::Running;
-        // The child first: what it would start next it can no longer start.
-        let own = shared.cancel(target, EndReason::Cancelled).await;
-        for descendant in lineage::descendants(shared, target)? {
-            if descendant.session != caller.session {
-                shared
-                    .cancel(descendant.session, EndReason::Cancelled)
-                    .await?;
-            }
-        }
-        own?;
+        let spared = Some(caller.session).filter(|caller| *caller != target);
+        shared
+            .cancel_tree(target, EndReason::Cancelled, spared)
+            .await?;
         if dispose {
             shared
                 .ask(caller.session, Command::Release { child: target })

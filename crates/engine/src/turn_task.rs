@@ -49,6 +49,7 @@ pub(crate) fn start(
         let _ended = AssertUnwindSafe(run).catch_unwind().await;
         mailbox.live.clear(turn);
         mailbox.turn_ends(turn);
+        shared.registry.changed(session);
         drop(mailbox);
         shared.registry.tidy(session);
     });

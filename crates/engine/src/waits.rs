@@ -121,7 +121,7 @@ pub(crate) async fn until_settled(
             Quiet::Tree => quiet(shared, session)?,
         };
         match verdict {
-            Settled::Yes => return Ok(()),
+            Settled::Yes => break,
             Settled::WaitsFor(on) if on != witness => {
                 witness = on;
                 changes = shared.registry.changes(on);
@@ -130,6 +130,9 @@ pub(crate) async fn until_settled(
             Settled::WaitsFor(_) => drop(changes.changed().await),
         }
     }
+    drop(changes);
+    shared.registry.tidy(witness);
+    Ok(())
 }
 
 /// Which sessions wait for which, by a tool call that is under way.

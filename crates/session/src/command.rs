@@ -113,6 +113,9 @@ pub enum Command {
     Cancel {
         /// [`EndReason::Interrupted`] or [`EndReason::Cancelled`].
         reason: EndReason,
+        /// Give up the registrations on other sessions too: a tree that is ended as a whole must not
+        /// be woken by what its own members tell each other of that end.
+        watches: bool,
     },
     /// End the epoch now.
     Stop {

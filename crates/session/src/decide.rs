@@ -87,7 +87,7 @@ pub fn decide(
             error.as_ref(),
             ids,
         ),
-        Command::Cancel { reason } => run::cancel(&mut draft, *reason),
+        Command::Cancel { reason, watches } => run::cancel(&mut draft, *reason, *watches),
         Command::Spawn { call, child } => lineage::spawn(&mut draft, call.as_ref(), child, ids),
         Command::Acquire { child } => lineage::acquire(&mut draft, *child),
         Command::Release { child } => lineage::release(&mut draft, *child),

@@ -70,7 +70,8 @@ pub(super) fn stop(
     }
 }
 
-fn give_up_watches(draft: &mut Draft) {
+/// Ends the session's own registrations: those on others, and that on itself.
+pub(super) fn give_up_watches(draft: &mut Draft) {
     let me = draft.state.id;
     for watch in draft.state.watches.clone() {
         draft.push(Event::WatchEnded { watch: watch.id });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Draft;
 use super::input::push_item;
+use super::lifecycle::give_up_watches;
 use crate::command::{Answer, Effect, Rejected};
 use crate::event::{CallResult, Event, ResultOrigin};
 use crate::id::{Ids, ItemId, QueueId, TurnId};
@@ -87,7 +88,14 @@ pub(super) fn end_turn(
     Ok(Answer::Done)
 }
 
-pub(super) fn cancel(draft: &mut Draft, reason: EndReason) -> Result<Answer, Rejected> {
+pub(super) fn cancel(
+    draft: &mut Draft,
+    reason: EndReason,
+    watches: bool,
+) -> Result<Answer, Rejected> {
+    if watches {
+        give_up_watches(draft);
+    }
     let Some(open) = &draft.state.turn else {
         return Ok(Answer::Unchanged);
     };

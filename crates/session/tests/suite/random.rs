@@ -109,6 +109,7 @@ fn command(plan: &Plan, desk: &mut Desk, count: usize) -> Command {
         },
         14 => Command::Cancel {
             reason: EndReason::Interrupted,
+            watches: flag,
         },
         15 => Command::Stop {
             reason: StopReason::ALL[usize::from(a)],

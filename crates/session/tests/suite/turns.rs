@@ -180,6 +180,7 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
             "cancel",
             Command::Cancel {
                 reason: EndReason::Interrupted,
+                watches: false,
             },
         ),
         (
