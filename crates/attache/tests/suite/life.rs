@@ -1,6 +1,7 @@
 //! The daemon's life: started on demand, one for a state folder, ended in good order or killed;
 //! and what its sessions are afterwards.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use serde_json::{Value, json};
