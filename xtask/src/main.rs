@@ -6,6 +6,7 @@
     reason = "a command-line program for developers talks to its terminal"
 )]
 
+mod bench;
 mod ci;
 mod failure;
 mod metadata;
@@ -22,6 +23,7 @@ usage: cargo xtask COMMAND
 
   tidy [RULE ...]      hold the repository to its written rules; without a name, all of them
   test [ARGS ...]      run every test; the arguments go to cargo-nextest
+  bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
   ci                   everything that a change has to pass, cheap steps first
 ";
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
     let done = match command.as_str() {
         "tidy" => tidy::run(rest),
         "test" => test::run(rest),
+        "bench" => bench::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
