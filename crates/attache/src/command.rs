@@ -92,14 +92,13 @@ fn text_of(text: &str) -> Result<String, Failure> {
     } else {
         text.to_owned()
     };
-    if text.len() > TEXT_LIMIT {
+    // What is sent is the text as JSON, where some characters take six bytes.
+    let sent = serde_json::Value::from(text.as_str()).to_string().len();
+    if sent > TEXT_LIMIT {
         return Err(Failure::new(
             crate::fail::USAGE,
             "text-too-large",
-            format!(
-                "the text has {} bytes; at most {TEXT_LIMIT} are taken",
-                text.len()
-            ),
+            format!("the text has {sent} bytes as it is sent; at most {TEXT_LIMIT} are taken"),
         )
         .with_hint("Put larger content into a file and name it."));
     }

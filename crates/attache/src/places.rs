@@ -1,7 +1,7 @@
 //! Where things lie: the state folder, the settings, the socket, and what a daemon is started with.
 
 use std::ffi::OsString;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use attache_client::Place;
@@ -9,7 +9,7 @@ use etcetera::BaseStrategy;
 use sha2::{Digest, Sha256};
 
 use crate::clock;
-use crate::fail::Failure;
+use crate::fail::{Failure, NOT_FOUND};
 
 /// Longest path that a unix socket is given; the operating system takes a few bytes more.
 const SOCKET_PATH: usize = 100;
@@ -39,7 +39,7 @@ impl Places {
         let config = base.config_dir().join("attache");
         let runtime = base.runtime_dir();
         Ok(Self {
-            socket: socket(&state, runtime.as_deref()),
+            socket: socket(&state, runtime.as_deref())?,
             state,
             config,
         })
@@ -94,7 +94,7 @@ fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 /// The socket lies in the runtime folder under a name made from the state folder, else in the state
 /// folder itself; where that path is too long for a socket, in a private folder of the system's
 /// folder for temporary files.
-fn socket(state: &Path, runtime: Option<&Path>) -> PathBuf {
+fn socket(state: &Path, runtime: Option<&Path>) -> Result<PathBuf, Failure> {
     let digest = Sha256::digest(state.as_os_str().as_encoded_bytes());
     let name: String = digest
         .iter()
@@ -106,13 +106,39 @@ fn socket(state: &Path, runtime: Option<&Path>) -> PathBuf {
         None => state.join("attache.sock"),
     };
     if path.as_os_str().len() <= SOCKET_PATH {
-        return path;
+        return Ok(path);
     }
     let user = rustix::process::getuid().as_raw();
     let folder = std::env::temp_dir().join(format!("attache-{user}"));
-    // Made before us, or by us: whether it can be used shows when the socket is opened.
-    let _made = std::fs::DirBuilder::new().mode(0o700).create(&folder);
-    folder.join(format!("{name}.sock"))
+    private(&folder)?;
+    Ok(folder.join(format!("{name}.sock")))
+}
+
+/// Makes a folder for ourselves alone, or checks that it is one: in a place where everybody may
+/// write, somebody else could have made it to listen.
+fn private(folder: &Path) -> Result<(), Failure> {
+    let refused = |why: String| {
+        Failure::new(
+            NOT_FOUND,
+            "host-incompatible",
+            format!("{}: {why}", folder.display()),
+        )
+        .with_hint("Set ATTACHE_HOME to a shorter path, or mend that folder.")
+    };
+    match std::fs::DirBuilder::new().mode(0o700).create(folder) {
+        Ok(()) => Ok(()),
+        Err(fault) if fault.kind() == std::io::ErrorKind::AlreadyExists => {
+            let found =
+                std::fs::symlink_metadata(folder).map_err(|fault| refused(fault.to_string()))?;
+            let ours = found.uid() == rustix::process::getuid().as_raw();
+            if found.is_dir() && ours && found.mode() & 0o077 == 0 {
+                Ok(())
+            } else {
+                Err(refused("not a folder of ours alone".to_owned()))
+            }
+        }
+        Err(fault) => Err(refused(fault.to_string())),
+    }
 }
 
 #[cfg(test)]
@@ -121,17 +147,17 @@ mod tests {
 
     #[test]
     fn a_socket_path_is_never_too_long_and_follows_the_state_folder() {
-        let short = socket(Path::new("/home/a/.local/share/attache"), None);
+        let short = socket(Path::new("/home/a/.local/share/attache"), None).unwrap();
         assert_eq!(
             short,
             Path::new("/home/a/.local/share/attache/attache.sock")
         );
         let deep = "/long".repeat(40);
-        let one = socket(Path::new(&format!("{deep}/one")), None);
-        let two = socket(Path::new(&format!("{deep}/two")), None);
+        let one = socket(Path::new(&format!("{deep}/one")), None).unwrap();
+        let two = socket(Path::new(&format!("{deep}/two")), None).unwrap();
         assert!(one.as_os_str().len() <= SOCKET_PATH && one != two);
         let runtime = std::env::temp_dir();
-        let there = socket(Path::new("/state"), Some(&runtime));
+        let there = socket(Path::new("/state"), Some(&runtime)).unwrap();
         assert!(there.starts_with(&runtime));
     }
 }

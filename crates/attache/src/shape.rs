@@ -241,6 +241,7 @@ pub(crate) fn queue(queue: &QueueView) -> Value {
         "name": queue.name,
         "immediacy": immediacy,
         "revision": queue.revision,
+        "waiting": queue.waiting,
         "items": items,
     })
 }

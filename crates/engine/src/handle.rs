@@ -297,6 +297,24 @@ impl EngineHandle {
         }
     }
 
+    /// One page of rows of a listing: at most `limit` after `after`.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the store cannot be read.
+    pub fn rows_after(
+        &self,
+        filter: RowFilter,
+        after: Option<SessionId>,
+        limit: usize,
+    ) -> Result<Vec<SessionRow>, EngineError> {
+        let rows = self.0.config.store.rows(filter, after, limit)?;
+        Ok(rows
+            .into_iter()
+            .map(|row| SessionRow::of(row, &self.0.registry))
+            .collect())
+    }
+
     /// What a session was born with.
     ///
     /// # Errors

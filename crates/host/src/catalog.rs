@@ -34,7 +34,7 @@ impl Catalog for FolderCatalog {
             .clone()
             .map(|folder| (folder, MarkdownDialect::Attache));
         for (folder, dialect) in folders.into_iter().chain(user) {
-            for entry in read_folder(&folder, dialect) {
+            for entry in read_folder(&folder, &project, dialect) {
                 if !entries.iter().any(|known| known.name == entry.name) {
                     entries.push(entry);
                 }
@@ -63,7 +63,7 @@ pub(crate) fn project_folder(working_directory: &Path) -> PathBuf {
         .to_path_buf()
 }
 
-fn read_folder(folder: &Path, dialect: MarkdownDialect) -> Vec<CatalogEntry> {
+fn read_folder(folder: &Path, project: &Path, dialect: MarkdownDialect) -> Vec<CatalogEntry> {
     let Ok(files) = std::fs::read_dir(folder) else {
         return Vec::new();
     };
@@ -74,24 +74,29 @@ fn read_folder(folder: &Path, dialect: MarkdownDialect) -> Vec<CatalogEntry> {
     paths.sort();
     paths
         .iter()
-        .filter_map(|path| read_file(path, dialect))
+        .filter_map(|path| read_file(path, project, dialect))
         .collect()
 }
 
-fn read_file(path: &Path, dialect: MarkdownDialect) -> Option<CatalogEntry> {
+fn read_file(path: &Path, project: &Path, dialect: MarkdownDialect) -> Option<CatalogEntry> {
     let extension = path.extension()?.to_str()?;
     let json = match extension {
         "md" => false,
         "json" if dialect == MarkdownDialect::Attache => true,
         _ => return None,
     };
-    let source = path.display().to_string();
+    // Seen from the project, or by its name among the user's own: a model reads this too.
+    let seen = path
+        .strip_prefix(project)
+        .ok()
+        .or_else(|| path.file_name().map(Path::new))?;
+    let source = seen.display().to_string();
     let stem = path.file_stem()?.to_str()?.to_owned();
     // `reviewer.agent.md` is the agent `reviewer`.
     let stem = stem
         .strip_suffix(".agent")
         .map_or(stem.clone(), str::to_owned);
-    let definition = text_of(path).and_then(|text| {
+    let definition = text_of(path, &source).and_then(|text| {
         let read = if json {
             Definition::from_json(&text, &source)
         } else {
@@ -109,8 +114,7 @@ fn read_file(path: &Path, dialect: MarkdownDialect) -> Option<CatalogEntry> {
     })
 }
 
-fn text_of(path: &Path) -> Result<String, String> {
-    let shown = path.display();
+fn text_of(path: &Path, shown: &str) -> Result<String, String> {
     let size = std::fs::metadata(path)
         .map_err(|fault| format!("{shown}: {fault}"))?
         .len();

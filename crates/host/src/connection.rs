@@ -195,7 +195,7 @@ impl Connection {
             Command::CreateSession(new) => {
                 let detached = new.detached;
                 let session = from_wire::session(&new.session_id)?;
-                if engine.row(session).is_err() {
+                if is_unknown(engine.row(session))? {
                     self.host.create(*new).await?;
                     if !detached {
                         self.own.insert(session);
@@ -321,20 +321,12 @@ impl Connection {
                     .as_deref()
                     .map(from_wire::session)
                     .transpose()?;
-                let tree_root = root
-                    .map(|root| engine.row(root).map(|row| row.root))
-                    .transpose()?;
-                let feed = engine.tree_feed();
-                let snapshot = streams::tree_snapshot(&engine, root)?;
+                let (frames, stream) = streams::watch_tree(&engine, root)?;
                 self.send(FromHost::answer(id, Answer::Done { changed: true }))
                     .await;
-                self.send(snapshot).await;
-                let stream = TreeStream {
-                    engine,
-                    feed,
-                    root: tree_root,
-                    sequence: 0,
-                };
+                for frame in frames {
+                    self.send(frame).await;
+                }
                 let pump = tokio::spawn(pump_tree(self.outbox.clone(), stream));
                 if let Some(before) = self.tree.replace(pump) {
                     before.abort();
@@ -446,6 +438,15 @@ async fn pump_tree(outbox: mpsc::Sender<FromHost>, mut stream: TreeStream) {
                 return;
             }
         }
+    }
+}
+
+/// Whether a session is not there; that it could not be looked for is another matter.
+fn is_unknown(row: Result<attache_engine::SessionRow, EngineError>) -> Result<bool, EngineError> {
+    match row {
+        Ok(_) => Ok(false),
+        Err(error) if error.code == ErrorCode::UnknownSession => Ok(true),
+        Err(error) => Err(error),
     }
 }
 

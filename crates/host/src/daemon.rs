@@ -37,6 +37,9 @@ pub struct Daemon {
     path: PathBuf,
 }
 
+/// How long a daemon waits before it accepts again after a fault, and for late connections at its end.
+const RETRY: Duration = Duration::from_millis(20);
+
 /// How often an idle daemon looks whether it is still idle.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -73,9 +76,13 @@ impl Daemon {
                 reason = &mut stop => break reason,
                 accepted = self.listener.accept() => {
                     quiet = Duration::ZERO;
-                    if let Ok((stream, _)) = accepted {
-                        let host = self.host.clone();
-                        tokio::spawn(async move { host.serve(stream).await });
+                    match accepted {
+                        Ok((stream, _)) => {
+                            let host = self.host.clone();
+                            tokio::spawn(async move { host.serve(stream).await });
+                        }
+                        // Too many open files, say: trying at once would only burn time.
+                        Err(_) => tokio::time::sleep(RETRY).await,
                     }
                 }
                 () = tokio::time::sleep(LOOK), if idle != Idle::Stay => {
@@ -92,10 +99,9 @@ impl Daemon {
         self.drain().await;
     }
 
-    /// Tells whoever connected just before the name was gone.
+    /// Tells those who connected just before the name was gone.
     async fn drain(&self) {
-        let accept = tokio::time::timeout(Duration::from_millis(10), self.listener.accept());
-        if let Ok(Ok((stream, _))) = accept.await {
+        while let Ok(Ok((stream, _))) = tokio::time::timeout(RETRY, self.listener.accept()).await {
             self.host.serve(stream).await;
         }
     }

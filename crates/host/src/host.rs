@@ -65,6 +65,12 @@ pub enum HostError {
 /// How long turns may go on when a host ends.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long connections may take to end when the host does.
+const LEAVING: Duration = Duration::from_millis(200);
+
+/// How often it is looked whether they have.
+const LEAVING_LOOK: Duration = Duration::from_millis(2);
+
 pub(crate) struct Shared {
     pub(crate) engine: EngineHandle,
     pub(crate) program: String,
@@ -169,6 +175,14 @@ impl Host {
     pub async fn shutdown(&self, reason: &str) {
         self.0.engine.shutdown(GRACE).await;
         self.0.going_away.send_replace(Some(reason.to_owned()));
+        // Answers that are on their way get a moment to leave.
+        let left = async {
+            while self.0.connections.load(Ordering::Acquire) > 0 {
+                tokio::time::sleep(LEAVING_LOOK).await;
+            }
+        };
+        // Whoever reads no further does not hold the host up.
+        let _left = tokio::time::timeout(LEAVING, left).await;
     }
 
     pub(crate) fn going_away(&self) -> watch::Receiver<Option<String>> {
@@ -215,15 +229,18 @@ impl Host {
         let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
             .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
         let definition = self.definition(agent.as_deref(), &folder)?;
-        let definition = definition
+        let mut definition = definition
             .fill(&parameters)
             .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
+        // What the settings say as seen from here goes with the definition, to its children too.
+        let limit = &mut definition.limits.iteration_limit;
+        *limit = limit.or(Some(settings.iteration_limit));
         let model = model
             .or_else(|| definition.model.clone())
             .or(settings.model)
             .ok_or_else(|| {
                 invalid(
-                    ErrorCode::ModelUnknown,
+                    ErrorCode::InvalidArguments,
                     "no model is chosen: pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or put \
                      `model = \"PROVIDER/MODEL\"` into config.toml"
                         .to_owned(),

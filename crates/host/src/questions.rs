@@ -1,7 +1,8 @@
 //! Questions of a viewer that change nothing: rows, pages, ids by their end, definitions. Each answer
 //! stays below a frame's limit.
 
-use attache_engine::{EngineError, EngineHandle};
+use attache_engine::parts::RowFilter;
+use attache_engine::{EngineError, EngineHandle, SessionRow};
 use attache_protocol::{AgentView, Answer, FRAME_LIMIT, HistoryPage, QueueRef, encode};
 use attache_session::{
     Answer as Decided, Command as Rule, ErrorCode, Immediacy, QueueId, SessionId,
@@ -23,39 +24,60 @@ pub(crate) fn session(engine: &EngineHandle, session: SessionId) -> Result<Answe
     })
 }
 
+/// Rows of one reading of a long list.
+const ROWS: usize = 256;
+
 /// Rows in order of birth, as many as a frame holds.
 pub(crate) fn list(
     engine: &EngineHandle,
     root: Option<SessionId>,
     after: Option<SessionId>,
 ) -> Result<Answer, EngineError> {
-    let rows = streams::rows(engine, root)?;
-    let from = match after {
-        None => 0,
-        Some(after) => {
-            rows.iter()
-                .position(|row| row.session == after)
-                .ok_or_else(|| EngineError::unknown(after))?
-                + 1
-        }
-    };
+    if let Some(after) = after {
+        engine.row(after)?;
+    }
     let mut sessions = Vec::new();
     let mut bytes = 0;
-    for row in rows.iter().skip(from) {
-        let session = to_wire::session(engine, row);
-        bytes += encode(&session).len();
-        if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
+    let mut after = after;
+    loop {
+        let (rows, last) = match root {
+            // A part of a tree is cut out of the whole of it.
+            Some(root) => {
+                let rows = streams::rows(engine, Some(root))?;
+                let from = after.and_then(|after| rows.iter().position(|row| row.session == after));
+                (
+                    rows.into_iter()
+                        .skip(from.map_or(0, |from| from + 1))
+                        .collect(),
+                    true,
+                )
+            }
+            None => {
+                let rows = engine.rows_after(RowFilter::All, after, ROWS)?;
+                let last = rows.len() < ROWS;
+                (rows, last)
+            }
+        };
+        let rows: Vec<SessionRow> = rows;
+        after = rows.last().map(|row| row.session).or(after);
+        for row in &rows {
+            let session = to_wire::session(engine, row);
+            bytes += encode(&session).len();
+            if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
+                return Ok(Answer::Sessions {
+                    sessions,
+                    more: true,
+                });
+            }
+            sessions.push(session);
+        }
+        if last {
             return Ok(Answer::Sessions {
                 sessions,
-                more: true,
+                more: false,
             });
         }
-        sessions.push(session);
     }
-    Ok(Answer::Sessions {
-        sessions,
-        more: false,
-    })
 }
 
 /// Sessions of a full id or of an id's end.
@@ -107,7 +129,7 @@ pub(crate) fn page(
         let Some(item) = to_wire::item(stored.position, &stored.event) else {
             continue;
         };
-        bytes += item.text.len();
+        bytes += encode(&item).len();
         if bytes > FRAME_LIMIT / 2 && !items.is_empty() {
             more = true;
             break;
@@ -139,6 +161,12 @@ pub(crate) async fn queue(
     };
     let state = engine.state(session).await?;
     if let Some(known) = state.queues.iter().find(|queue| *queue.name == *name) {
+        if held && known.immediacy != Immediacy::Held {
+            return Err(EngineError::new(
+                ErrorCode::InvalidArguments,
+                format!("the queue {name:?} exists and is not held: what it gets is worked on"),
+            ));
+        }
         return Ok(known.id);
     }
     let immediacy = if held {

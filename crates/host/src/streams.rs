@@ -2,9 +2,13 @@
 //! the socket was busy leave together; nothing is sent on a timer.
 
 use attache_engine::TreeFeed;
+use std::collections::HashSet;
+
 use attache_engine::parts::{PageQuery, RowFilter};
 use attache_engine::{Change, EngineError, EngineHandle, Observer, SessionRow};
-use attache_protocol::{Delta, FromHost, HistoryItem, Patch, Snapshot, Stream};
+use attache_protocol::{
+    Delta, FRAME_LIMIT, FromHost, HistoryItem, Patch, Snapshot, Stream, encode,
+};
 use attache_session::{Epoch, Event, SessionId, State};
 
 use crate::to_wire;
@@ -13,7 +17,10 @@ use crate::to_wire;
 const PAGE: usize = 200;
 
 /// Bytes of a snapshot's page of history: older items are left for paging.
-const PAGE_BYTES: usize = 512 * 1024;
+const PAGE_BYTES: usize = FRAME_LIMIT / 3;
+
+/// Bytes of a piece of streamed text; escaped it may take six times as many.
+const PIECE: usize = 64 * 1024;
 
 /// Attaches to a session: its snapshot as a frame, and what follows.
 pub(crate) async fn attach(
@@ -38,7 +45,7 @@ pub(crate) async fn attach(
         let Some(item) = to_wire::item(stored.position, &stored.event) else {
             continue;
         };
-        bytes += item.text.len();
+        bytes += encode(&item).len();
         if bytes > PAGE_BYTES && !history.is_empty() {
             more_history = true;
             break;
@@ -101,13 +108,7 @@ impl SessionStream {
                     offset,
                     text,
                 } => {
-                    let patch = Patch::ItemText {
-                        turn,
-                        step,
-                        offset: offset as u64,
-                        text,
-                    };
-                    frames.push(self.delta(true, patch));
+                    self.pieces(turn, step, offset, &text, &mut frames);
                 }
                 Change::Record {
                     sequence,
@@ -155,6 +156,25 @@ impl SessionStream {
         Given::Frames(frames)
     }
 
+    /// Streamed text in pieces that fit into a frame.
+    fn pieces(&self, turn: u32, step: u32, offset: usize, text: &str, out: &mut Vec<FromHost>) {
+        let mut at = 0;
+        while at < text.len() {
+            let mut end = (at + PIECE).min(text.len());
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+            let patch = Patch::ItemText {
+                turn,
+                step,
+                offset: (offset + at) as u64,
+                text: text[at..end].to_owned(),
+            };
+            out.push(self.delta(true, patch));
+            at = end;
+        }
+    }
+
     fn delta(&self, live: bool, patch: Patch) -> FromHost {
         FromHost::Delta(Box::new(Delta {
             stream: Stream::Session,
@@ -200,16 +220,37 @@ pub(crate) fn rows(
     }
 }
 
-/// The snapshot of a tree as a frame.
-pub(crate) fn tree_snapshot(
+/// A tree as frames, and what follows: a snapshot with as many rows as it holds, then the others one
+/// by one.
+pub(crate) fn watch_tree(
     engine: &EngineHandle,
     root: Option<SessionId>,
-) -> Result<FromHost, EngineError> {
-    let sessions = rows(engine, root)?
-        .iter()
-        .map(|row| to_wire::session(engine, row))
-        .collect();
-    Ok(FromHost::Snapshot(Box::new(Snapshot {
+) -> Result<(Vec<FromHost>, TreeStream), EngineError> {
+    let mut stream = TreeStream {
+        feed: engine.tree_feed(),
+        engine: engine.clone(),
+        inside: root.map(|root| HashSet::from([root])),
+        sequence: 0,
+    };
+    let mut sessions = Vec::new();
+    let mut others = Vec::new();
+    let mut bytes = 0;
+    for row in rows(engine, root)? {
+        if let Some(inside) = &mut stream.inside {
+            inside.insert(row.session);
+        }
+        let session = to_wire::session(engine, &row);
+        bytes += encode(&session).len();
+        if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
+            let patch = Patch::TreeRow {
+                session: Box::new(session),
+            };
+            others.push(stream.delta(row.session, patch));
+        } else {
+            sessions.push(session);
+        }
+    }
+    let mut frames = vec![FromHost::Snapshot(Box::new(Snapshot {
         stream: Stream::Tree,
         epoch: None,
         sequence: 0,
@@ -218,41 +259,75 @@ pub(crate) fn tree_snapshot(
         more_history: false,
         running: None,
         queues: Vec::new(),
-    })))
+    }))];
+    frames.append(&mut others);
+    Ok((frames, stream))
 }
 
 /// What follows a tree's snapshot.
 pub(crate) struct TreeStream {
-    pub(crate) engine: EngineHandle,
-    pub(crate) feed: TreeFeed,
-    /// The root whose rows are wanted; none for all.
-    pub(crate) root: Option<SessionId>,
-    pub(crate) sequence: u64,
+    engine: EngineHandle,
+    feed: TreeFeed,
+    /// The sessions whose rows are wanted, growing with their children; none for all.
+    inside: Option<HashSet<SessionId>>,
+    sequence: u64,
 }
 
 impl TreeStream {
     /// Waits for rows that changed. Of each session the latest row is given.
     pub(crate) async fn next(&mut self) -> Vec<FromHost> {
         let changed = self.feed.next().await;
-        let mut frames = Vec::with_capacity(changed.len());
+        let mut rows = Vec::with_capacity(changed.len());
+        let mut gone = Vec::new();
         for session in changed {
-            let patch = match self.engine.row(session) {
-                Ok(row) if self.root.is_none_or(|root| row.root == root) => Patch::TreeRow {
-                    session: Box::new(to_wire::session(&self.engine, &row)),
-                },
-                Ok(_) => continue,
-                Err(_) => Patch::TreeGone {},
-            };
-            frames.push(FromHost::Delta(Box::new(Delta {
-                stream: Stream::Tree,
-                epoch: None,
-                sequence: self.sequence,
-                session_id: session.to_string(),
-                live: false,
-                patch,
-            })));
-            self.sequence += 1;
+            match self.engine.row(session) {
+                Ok(row) => rows.push(row),
+                Err(_) => gone.push(session),
+            }
+        }
+        // A parent comes before its children, so that they are known for its.
+        rows.sort_by_key(|row| row.view.summary.created_at);
+        let mut frames = Vec::with_capacity(rows.len() + gone.len());
+        for row in rows {
+            if self.wants(&row) {
+                let session = Box::new(to_wire::session(&self.engine, &row));
+                frames.push(self.delta(row.session, Patch::TreeRow { session }));
+            }
+        }
+        for session in gone {
+            if self
+                .inside
+                .as_mut()
+                .is_none_or(|inside| inside.remove(&session))
+            {
+                frames.push(self.delta(session, Patch::TreeGone {}));
+            }
         }
         frames
+    }
+
+    fn wants(&mut self, row: &SessionRow) -> bool {
+        let Some(inside) = &mut self.inside else {
+            return true;
+        };
+        let parents = &row.view.summary.parents;
+        if !inside.contains(&row.session) && !parents.iter().any(|id| inside.contains(id)) {
+            return false;
+        }
+        inside.insert(row.session);
+        true
+    }
+
+    fn delta(&mut self, session: SessionId, patch: Patch) -> FromHost {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        FromHost::Delta(Box::new(Delta {
+            stream: Stream::Tree,
+            epoch: None,
+            sequence,
+            session_id: session.to_string(),
+            live: false,
+            patch,
+        }))
     }
 }

@@ -16,7 +16,10 @@ use uuid::Uuid;
 const TEXT_CHARS: usize = 128 * 1024;
 
 /// Characters of a waiting item's text on the wire.
-const WAITING_CHARS: usize = 4_096;
+const WAITING_CHARS: usize = 1_024;
+
+/// Items of a queue on the wire; `waiting` says how many there are.
+const WAITING_ITEMS: usize = 16;
 
 /// RFC 3339, UTC, always six fraction digits.
 pub(crate) fn time(at: Timestamp) -> String {
@@ -227,7 +230,12 @@ pub(crate) fn queue(queue: &Queue) -> QueueView {
             attache_session::Immediacy::Held => Immediacy::Held,
         },
         revision: *revision,
-        items: items.iter().map(|item| waiting(item)).collect(),
+        waiting: u32::try_from(items.len()).unwrap_or(u32::MAX),
+        items: items
+            .iter()
+            .take(WAITING_ITEMS)
+            .map(|item| waiting(item))
+            .collect(),
     }
 }
 

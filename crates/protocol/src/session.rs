@@ -156,6 +156,8 @@ pub struct QueueView {
     pub immediacy: Immediacy,
     /// Its revision.
     pub revision: u32,
-    /// Its items, first one first.
+    /// How many items wait in it.
+    pub waiting: u32,
+    /// Its items, first one first; of a long queue the first ones.
     pub items: Vec<QueueItemView>,
 }

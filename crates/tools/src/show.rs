@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// Characters of an event's preview.
 pub(crate) const EVENT_PREVIEW: usize = 500;
 
+/// Characters of an event that is shown in full.
+const FULL_TEXT: usize = 64 * 1024;
+
 /// Characters of a running item's preview.
 const RUNNING_PREVIEW: usize = 200;
 
@@ -113,12 +116,8 @@ pub(crate) fn detail(detail: &SessionDetail) -> Value {
 
 /// An event; with `full`, its whole text.
 pub(crate) fn event(event: &EventView, full: bool) -> Value {
-    let (cut, more) = preview(&event.text, EVENT_PREVIEW);
-    let (text, more) = if full {
-        (&*event.text, false)
-    } else {
-        (cut, more)
-    };
+    let limit = if full { FULL_TEXT } else { EVENT_PREVIEW };
+    let (text, more) = preview(&event.text, limit);
     let mut shown = json!({
         "timestamp": time(event.at),
         "event_type": event.event_type,

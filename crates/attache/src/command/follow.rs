@@ -54,9 +54,15 @@ pub(crate) async fn run(
     let mut shown = Shown::new(output, session_id.clone(), follow.tree);
     let interrupted = shown.until_quiet(&mut link, quiet).await?;
     let session = finish(&client, &session_id, &mut shown).await?;
+    // It has come to its end: whoever goes on with it now is not to be interrupted by our leaving.
+    let leave = Command::Leave {
+        session_id: session_id.clone(),
+    };
+    client.ask(leave).await?;
+    shown.session(&session);
     let text = shown.answer.clone();
     shown.end();
-    let outcome = session.outcome.as_deref().unwrap_or("succeeded");
+    let outcome = session.outcome.as_deref().unwrap_or("unknown");
     if output.is_json() {
         output.value(&json!({
             "type": "result",
@@ -218,6 +224,9 @@ impl<'a> Shown<'a> {
         for seen in self.mirror.apply(frame) {
             match seen {
                 Seen::Fresh => {
+                    if let Some(session) = self.mirror.session.clone() {
+                        self.session(&session);
+                    }
                     for item in self.mirror.items.clone() {
                         if item.position > self.last {
                             self.item(&item, 0);
@@ -258,9 +267,7 @@ impl<'a> Shown<'a> {
         match item.kind {
             EventKind::Assistant => {
                 self.answer.clone_from(&item.text);
-                if !self.output.is_json()
-                    && let Some(rest) = item.text.get(streamed..).filter(|rest| !rest.is_empty())
-                {
+                if let Some(rest) = item.text.get(streamed..).filter(|rest| !rest.is_empty()) {
                     self.text(rest);
                 }
                 self.end_line();

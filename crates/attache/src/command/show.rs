@@ -1,7 +1,7 @@
 //! `attache show`: one session in full: its row, what waits for it, and its newest history.
 
-use attache_client::Mirror;
 use attache_client::protocol::Command;
+use attache_client::{ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
@@ -23,7 +23,10 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     while mirror.session.is_none() {
         match link.streams.next().await {
             Some(frame) => drop(mirror.apply(frame)),
-            None => break,
+            None => {
+                let why = "the stream ended before it began".to_owned();
+                return Err(ClientError::Gone(why).into());
+            }
         }
     }
     let session = mirror.session.as_ref().unwrap_or(&found);

@@ -116,9 +116,6 @@ fn a_session_is_started_read_sent_to_and_ended() {
         idle,
         json!({ "session_id": id, "ok": true, "changed": false })
     );
-    let busy = house.run(&["rm", suffix, "--yes"]);
-    assert_eq!(busy.code, 4, "{busy:?}");
-    assert!(busy.err.contains("terminate it first"), "{busy:?}");
     let ended = house.run(&["terminate", suffix, "--json"]).well().json();
     assert_eq!(ended["changed"], true);
     assert_eq!(house.ls()[0]["status"], "stopped");
@@ -130,6 +127,119 @@ fn a_session_is_started_read_sent_to_and_ended() {
     house.run(&["rm", suffix, "--yes"]).well();
     assert_eq!(house.ls().len(), 0);
     assert_eq!(house.run(&["show", suffix]).code, 3);
+}
+
+#[test]
+fn a_session_that_runs_is_not_deleted_and_an_idle_one_is() {
+    let house = House::new();
+    house.file("silent.yaml", "rules:\n  - reply:\n      - silence: true\n");
+    let started = house
+        .run(&["run", "--detach", "--model", "scripted/silent.yaml", "x"])
+        .well();
+    let id = started.out.trim();
+    let busy = house.run(&["rm", id, "--yes"]);
+    assert_eq!(busy.code, 4, "{busy:?}");
+    assert!(busy.err.contains("is running"), "{busy:?}");
+    house.run(&["interrupt", id]).well();
+    house.run(&["wait", id]).well();
+    house.run(&["rm", id, "--yes"]).well();
+    assert_eq!(house.ls().len(), 0);
+}
+
+#[test]
+fn a_run_that_has_ended_leaves_its_session_to_others() {
+    let house = House::new();
+    let script = "rules:\n  - when: {user: slow}\n    reply:\n      - delay_ms: 6000\n      \
+                  - text: slowly done\n  - reply:\n      - text: quick\n";
+    house.file("pace.yaml", script);
+    house
+        .run(&["run", "--model", "scripted/pace.yaml", "go"])
+        .well();
+    let id = house.ls()[0]["session_id"].as_str().unwrap().to_owned();
+    house.run(&["send", &id, "slow"]).well();
+    house.run(&["wait", &id]).well();
+    assert_eq!(house.ls()[0]["result_preview"], "slowly done");
+    assert_eq!(house.ls()[0]["outcome"], "succeeded");
+}
+
+#[test]
+fn settings_are_those_of_the_folder_and_of_the_caller() {
+    let house = House::new();
+    let script = "rules:\n  - when: {tools_allowed: false}\n    reply:\n      - text: summary\n  \
+                  - reply:\n      - call: list_directory\n        arguments: {}\n";
+    house.file("loop.yaml", script);
+    house.file(".attache/config.toml", "[session]\niteration_limit = 3\n");
+    let calls = |house: &House| {
+        house
+            .run(&["run", "--model", "scripted/loop.yaml", "go"])
+            .well();
+        let id = house.ls().last().unwrap()["session_id"]
+            .as_str()
+            .unwrap()
+            .to_owned();
+        assert_eq!(house.ls().last().unwrap()["end_reason"], "iteration-limit");
+        let page = house
+            .run(&["events", &id, "--json", "--type", "tool_call"])
+            .well()
+            .json();
+        page["total_matching"].as_u64().unwrap()
+    };
+    assert_eq!(calls(&house), 2);
+    let house = house.with("ATTACHE_SESSION__ITERATION_LIMIT", "5");
+    assert_eq!(calls(&house), 4);
+}
+
+#[test]
+fn a_child_works_where_its_definition_says() {
+    let house = House::new();
+    house.file("inner/only-here.txt", "x");
+    house.file(
+        ".attache/agents/inner.md",
+        "---\nname: inner\ntools: [filesystem]\nworking-directory: inner\n---\nLook.\n",
+    );
+    let script = "rules:\n  - when: {user: '^child', step: 0}\n    reply:\n      - call: list_directory\n  \
+                  - when: {user: '^child'}\n    capture: {all: {tool: list_directory}}\n    reply:\n      \
+                  - text: 'child saw ${all}'\n  - when: {step: 0}\n    reply:\n      \
+                  - call: agent_session_create\n        arguments: {definition: inner, initial_message: child}\n  \
+                  - when: {step: 1}\n    capture: {id: {tool: agent_session_create, pointer: /session_id}}\n    \
+                  reply:\n      - call: agent_session_wait\n        \
+                  arguments: {session_id: '${id}', wait_for_idle: true}\n  \
+                  - capture: {found: {tool: agent_session_wait, pointer: /result_preview}}\n    reply:\n      \
+                  - text: '${found}'\n";
+    house.file("parent.yaml", script);
+    let ended = house
+        .run(&["run", "--model", "scripted/parent.yaml", "go"])
+        .well();
+    assert!(ended.out.contains("only-here.txt"), "{ended:?}");
+}
+
+#[test]
+fn what_is_large_or_odd_fits_into_frames() {
+    let house = House::new();
+    let id = echo(&house, "first");
+    let odd = "\u{1}".repeat(130_000);
+    for _ in 0..3 {
+        house.run_with(&["send", &id, "-"], odd.as_bytes()).well();
+        house.run(&["wait", &id]).well();
+    }
+    let page = house
+        .run(&["events", &id, "--json", "--limit", "200"])
+        .well()
+        .json();
+    assert_eq!(page["total_matching"], 8);
+    for number in 0..40 {
+        let text = format!("{number} {}", "q\"".repeat(2_500));
+        house
+            .run_with(&["send", &id, "-", "--held"], text.as_bytes())
+            .well();
+    }
+    let shown = house.run(&["show", &id, "--json"]).well().json();
+    let queues = shown["queues"].as_array().unwrap();
+    let held = queues.iter().find(|queue| queue["name"] == "held").unwrap();
+    assert_eq!(held["waiting"], 40);
+    let refused = house.run_with(&["send", &id, "-"], "q\"".repeat(500_000).as_bytes());
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("at most"), "{refused:?}");
 }
 
 #[test]
@@ -151,6 +261,11 @@ fn held_input_waits_until_its_queue_is_released() {
     house
         .run(&["send", &id, "named", "--queue", "plans"])
         .well();
+    let mixed = house.run(&["send", &id, "x", "--queue", "plans", "--held"]);
+    assert_eq!(
+        mixed.code, 2,
+        "a queue that is worked on holds nothing back: {mixed:?}"
+    );
     house.run(&["wait", &id]).well();
     let page = house
         .run(&["events", &id, "--json", "--search", "named"])
