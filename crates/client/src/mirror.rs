@@ -71,6 +71,7 @@ impl Mirror {
         } = snapshot;
         let before = self.items.last().map(|item| item.position);
         let first_time = self.session.is_none();
+        let known = self.running.take();
         self.epoch = epoch;
         self.next = sequence;
         self.session = sessions.pop();
@@ -86,6 +87,15 @@ impl Mirror {
             }
         }
         self.items = history;
+        if let Some(now) = &self.running {
+            // What streams was seen in part by a viewer that comes back, and not at all by a new one.
+            let from = known
+                .filter(|known| (known.turn, known.step) == (now.turn, now.step))
+                .map_or(0, |known| known.text.len());
+            if let Some(text) = now.text.get(from..).filter(|text| !text.is_empty()) {
+                seen.push(Seen::Text(text.to_owned()));
+            }
+        }
         seen
     }
 
@@ -311,6 +321,40 @@ mod tests {
             .collect();
         assert_eq!(seen, "abcdefnext");
         assert_eq!(mirror.items.len(), 2);
+    }
+
+    #[test]
+    fn a_viewer_that_comes_in_the_middle_sees_the_text_so_far() {
+        let running = |text: &str| RunningItem {
+            turn: 1,
+            step: 1,
+            text: text.to_owned(),
+            calls: Vec::new(),
+        };
+        let snapshot = |text: &str| {
+            FromHost::Snapshot(Box::new(Snapshot {
+                stream: Stream::Session,
+                epoch: None,
+                sequence: 0,
+                sessions: Vec::new(),
+                history: Vec::new(),
+                more_history: false,
+                running: Some(running(text)),
+                queues: Vec::new(),
+            }))
+        };
+        let mut mirror = Mirror::default();
+        let frames = [
+            snapshot("pl"),
+            text(1, 2, "a"),
+            snapshot("plai"),
+            item(4, 10, "plain"),
+        ];
+        let seen: String = frames
+            .into_iter()
+            .map(|frame| shown(&mirror.apply(frame)))
+            .collect();
+        assert_eq!(seen, "plain");
     }
 
     #[test]

@@ -269,7 +269,7 @@ fn well_formed(request: &Value) {
 
 /// Kinds of stored events that the walk below brings about.
 #[cfg(feature = "fault")]
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 18] = [
     "created",
     "started",
     "queued",
@@ -288,7 +288,6 @@ const KINDS: [&str; 19] = [
     "child-released",
     "parent-released",
     "stopped",
-    "noted",
 ];
 
 #[cfg(feature = "fault")]
@@ -301,17 +300,20 @@ fn killed_at_each_kind_of_append_nothing_is_lost_or_doubled() {
     }
 }
 
-/// What the models of the walk say: a parent creates a child, asks to be told of its end, sends it
-/// more, and gives it up when it is told.
+/// What the models of the walk say: a parent creates a child that looks around and then thinks for
+/// ever, asks to be told of its end, sends it more, gives it up, and is told.
 #[cfg(feature = "fault")]
 fn script(request: &Value) -> Reply {
     let user = last_user(request);
     if user.contains("go on") {
         return chat_text(&["went on"]);
     }
+    if user.contains("has settled") {
+        return chat_text(&["so it has"]);
+    }
     if user.contains("child") {
         return if after_tools(request) {
-            chat_text(&["child done"])
+            Reply::Silence(vec![chat_piece("child thinks")])
         } else {
             chat_calls(&[("list_directory", json!({}))])
         };
@@ -330,11 +332,10 @@ fn script(request: &Value) -> Reply {
             json!({ "initial_message": "you are the child" }),
         )]),
         Some(_) if said.contains("was_running") => chat_text(&["all done"]),
-        Some(id) if user.contains("has settled") => chat_calls(&[(
+        Some(id) if said.contains("fired_immediately") => chat_calls(&[(
             "agent_session_stop",
             json!({ "session_id": id, "dispose": true }),
         )]),
-        Some(_) if said.contains("fired_immediately") => chat_text(&["it works"]),
         Some(id) => chat_calls(&[
             ("agent_session_on_complete", json!({ "session_id": id })),
             (
@@ -354,22 +355,15 @@ fn killed_at(kind: &str, place: &str) {
     let house = openai(&stub).with("ATTACHE_FAULT", &point);
     let started = house.run(&["run", "--detach", "--json", "--model", "openai/m", "go"]);
     let id = (started.code == 0).then(|| started.json()["session_id"].as_str().unwrap().to_owned());
-    if let Some(id) = &id {
-        // Only an interrupt or an end writes a note.
-        house.run(&["wait", id, "--timeout", "20"]);
-        house.run(&["terminate", id]);
-        if kind == "noted" {
-            house.run(&["send", id, "go on"]);
-        }
-    }
     let lock = std::fs::read_to_string(house.state().join("daemon.lock")).unwrap();
     let daemon: u32 = lock.trim().parse().unwrap();
-    if kind == "noted" && !gone(daemon) {
-        // The walk went through without one.
-        return;
+    // A daemon that these commands start instead of a killed one has no point to be killed at.
+    let house = house.with("ATTACHE_FAULT", "");
+    if let Some(id) = &id {
+        house.run(&["wait", id, "--timeout", "20"]);
+        house.run(&["terminate", id]);
     }
     until(&format!("{point}: the daemon is killed"), || gone(daemon));
-    let house = house.with("ATTACHE_FAULT", "");
     let rows = house.ls();
     if place != "before" || kind != "created" && kind != "started" && kind != "queued" {
         let early = ["turn-started", "consumed"].contains(&kind) && place == "before";
