@@ -311,6 +311,9 @@ fn script(request: &Value) -> Reply {
     if user.contains("has settled") {
         return chat_text(&["so it has"]);
     }
+    if user.contains("child, more") {
+        return chat_text(&["child done"]);
+    }
     if user.contains("child") {
         return if after_tools(request) {
             Reply::Silence(vec![chat_piece("child thinks")])
@@ -383,7 +386,8 @@ fn killed_at(kind: &str, place: &str) {
         assert_eq!(row["status"], "stopped", "{point}: {row}");
         let asked = stub.requests().len();
         house.run(&["send", id, "go on"]).well();
-        house.run(&["wait", id]).well();
+        let waited = house.run(&["wait", id, "--timeout", "20"]);
+        assert_eq!(waited.code, 0, "{point}: {waited:?}");
         let requests = stub.requests();
         assert!(requests.len() > asked, "{point}: a send is worked on");
         requests.iter().for_each(well_formed);
