@@ -116,11 +116,7 @@ impl<'a> Tree<'a> {
             .flatten()
             .map(|child| {
                 // The spawner has the child itself, a further parent only a pointer to it.
-                let spawner = child
-                    .parent_session_ids
-                    .iter()
-                    .find(|id| self.by_id.contains_key(id.as_str()));
-                if spawner == Some(&row.session_id) {
+                if self.is_under(child, row) {
                     self.node(child)
                 } else {
                     json!({ "session_id": child.session_id, "ref": true })
@@ -133,6 +129,12 @@ impl<'a> Tree<'a> {
         node
     }
 
+    /// Whether a child stands under this parent: the first of its parents that is there.
+    fn is_under(&self, child: &SessionView, parent: &SessionView) -> bool {
+        let present = |id: &&String| self.by_id.contains_key(id.as_str());
+        child.parent_session_ids.iter().find(present) == Some(&parent.session_id)
+    }
+
     fn sum(&self, row: &SessionView) -> UsageView {
         let mut total = row.usage;
         for child in self
@@ -141,7 +143,7 @@ impl<'a> Tree<'a> {
             .into_iter()
             .flatten()
         {
-            if child.parent_session_ids.first() == Some(&row.session_id) {
+            if self.is_under(child, row) {
                 add(&mut total, &self.sum(child));
             }
         }

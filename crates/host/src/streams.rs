@@ -2,14 +2,14 @@
 //! the socket was busy leave together; nothing is sent on a timer.
 
 use attache_engine::TreeFeed;
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use attache_engine::parts::{PageQuery, RowFilter};
 use attache_engine::{Change, EngineError, EngineHandle, Observer, SessionRow};
 use attache_protocol::{
     Delta, FRAME_LIMIT, FromHost, HistoryItem, Patch, Snapshot, Stream, encode,
 };
-use attache_session::{Epoch, Event, SessionId, State};
+use attache_session::{Epoch, Event, QueueId, SessionId, State};
 
 use crate::to_wire;
 
@@ -69,6 +69,12 @@ pub(crate) async fn attach(
         session,
         epoch: snapshot.epoch,
         sequence: snapshot.sequence,
+        revisions: snapshot
+            .state
+            .queues
+            .iter()
+            .map(|queue| (queue.id, queue.revision))
+            .collect(),
         observer: observed.observer,
     };
     Ok((frame, stream))
@@ -80,6 +86,8 @@ pub(crate) struct SessionStream {
     session: SessionId,
     epoch: Option<Epoch>,
     sequence: u64,
+    /// Revisions of the queues as the viewer has them.
+    revisions: HashMap<QueueId, u32>,
     observer: Observer,
 }
 
@@ -97,7 +105,6 @@ impl SessionStream {
         let changes = self.observer.next().await;
         let mut frames = Vec::with_capacity(changes.len() + 1);
         let mut newest: Option<std::sync::Arc<State>> = None;
-        let mut queues = Vec::new();
         let mut terminal = None;
         for change in changes {
             match change {
@@ -122,11 +129,6 @@ impl SessionStream {
                     if let Some(item) = to_wire::item(item.position, &item.event) {
                         frames.push(self.delta(false, Patch::ItemPut { item }));
                     }
-                    if let Some(queue) = to_wire::queue_of(&item.event.event)
-                        && !queues.contains(&queue)
-                    {
-                        queues.push(queue);
-                    }
                     if let Event::Stopped { reason } = item.event.event {
                         terminal = Some(FromHost::SessionTerminal {
                             session_id: self.session.to_string(),
@@ -141,11 +143,13 @@ impl SessionStream {
             }
         }
         if let Some(state) = newest {
-            for queue in queues.into_iter().filter_map(|id| state.queue(id)) {
-                let patch = Patch::QueuePut {
-                    queue: to_wire::queue(queue),
-                };
-                frames.push(self.delta(false, patch));
+            for queue in &state.queues {
+                if self.revisions.insert(queue.id, queue.revision) != Some(queue.revision) {
+                    let patch = Patch::QueuePut {
+                        queue: to_wire::queue(queue),
+                    };
+                    frames.push(self.delta(false, patch));
+                }
             }
             if let Ok(row) = self.engine.row(self.session) {
                 let session = Box::new(to_wire::session(&self.engine, &row));

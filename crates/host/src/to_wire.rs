@@ -201,17 +201,6 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
     }
 }
 
-/// The queue that an event changes.
-pub(crate) fn queue_of(event: &Event) -> Option<QueueId> {
-    match event {
-        Event::Queued { queue, .. }
-        | Event::Consumed { queue, .. }
-        | Event::QueueSet { queue, .. }
-        | Event::Moved { queue, .. } => Some(*queue),
-        _ => None,
-    }
-}
-
 pub(crate) fn queue(queue: &Queue) -> QueueView {
     let Queue {
         id,
