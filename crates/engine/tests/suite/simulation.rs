@@ -4,6 +4,7 @@
 //!
 //! `ATTACHE_SEED=n` runs one seed.
 
+use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -162,7 +163,13 @@ fn say(request: &Request, dice: &mut Dice, requests: &mut u32) -> Vec<Piece> {
 type Accepted = Arc<Mutex<Vec<ItemId>>>;
 
 /// What people do meanwhile.
-async fn people(world: &World, dice: &mut Dice, accepted: &Accepted, counts: &mut Counts) {
+async fn people(
+    world: &World,
+    dice: &mut Dice,
+    accepted: &Accepted,
+    ended: &Mutex<Vec<SessionId>>,
+    counts: &mut Counts,
+) {
     for number in 0..8 + dice.below(8) {
         attache_testkit::pass(Duration::from_millis(dice.below(60))).await;
         let all = truth::sessions(world);
@@ -187,6 +194,9 @@ async fn people(world: &World, dice: &mut Dice, accepted: &Accepted, counts: &mu
             }
             5 | 6 => {
                 let tree = dice.chance(2);
+                if tree {
+                    ended.lock().expect("no holder fails").push(session);
+                }
                 if world.engine.interrupt(session, tree).await == Ok(true) {
                     count(counts, "an interrupt that hit");
                 }
@@ -228,6 +238,8 @@ struct Life {
     memory: Arc<MemoryStore>,
     dice: Dice,
     accepted: Accepted,
+    /// Sessions whose whole trees people have interrupted, in this life or before.
+    ended: Arc<Mutex<Vec<SessionId>>>,
 }
 
 impl Life {
@@ -274,7 +286,7 @@ impl Life {
         for id in &found {
             world.engine.start(*id, None).await.expect("it starts");
         }
-        people(world, &mut dice, &self.accepted, counts).await;
+        people(world, &mut dice, &self.accepted, &self.ended, counts).await;
         attache_testkit::pass(REST).await;
         self.at_rest(world);
     }
@@ -302,9 +314,11 @@ impl Life {
             let given_up = log.registered.iter().filter(|watch| {
                 !log.answered.contains_key(watch) && !log.watches.contains_key(watch)
             });
-            // A watch ends with its answer, or with the life of the watcher.
-            let stopped = given_up.count() == 0 || self.was_stopped(*id);
-            assert!(stopped && answered.count() <= log.queued.len());
+            // A watch ends with its answer, with the life of the watcher, or with the run of a whole
+            // tree that the watcher is part of.
+            let accounted =
+                given_up.count() == 0 || self.was_stopped(*id) || self.tree_was_ended(*id, &told);
+            assert!(accounted && answered.count() <= log.queued.len());
         }
         for item in self.accepted.lock().expect("no holder fails").iter() {
             let there = told.values().flat_map(|log| &log.queued);
@@ -329,6 +343,26 @@ impl Life {
         events
             .iter()
             .any(|event| matches!(event, Event::Stopped { .. }))
+    }
+
+    /// Whether a tree that `id` is part of was interrupted by people or stopped by a tool.
+    fn tree_was_ended(&self, id: SessionId, told: &HashMap<SessionId, truth::Told>) -> bool {
+        use attache_store::Rows as _;
+        let mut ends = self.ended.lock().expect("no holder fails").clone();
+        for other in told.keys() {
+            for event in self.log(*other) {
+                if let Event::CallStarted { call, .. } = event
+                    && &*call.name == "agent_session_stop"
+                    && let Ok(arguments) =
+                        serde_json::from_str::<serde_json::Value>(&call.arguments)
+                {
+                    let named = arguments["session_id"].as_str().unwrap_or(".");
+                    ends.push(named.parse().unwrap_or(*other));
+                }
+            }
+        }
+        let descends = |end| self.memory.descends(id, end).unwrap_or(false);
+        ends.into_iter().any(|end| end == id || descends(end))
     }
 
     fn tally(&self, counts: &mut Counts) {
@@ -393,6 +427,7 @@ fn run(seed: u64, counts: &mut Counts) {
         memory: Arc::new(MemoryStore::with_faults(plan)),
         dice,
         accepted: Accepted::default(),
+        ended: Arc::default(),
     };
     while !life.live(counts) {
         life.tally(counts);
