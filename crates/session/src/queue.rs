@@ -70,7 +70,7 @@ pub struct Queue {
 const FIRST_CUSTOM_PRIORITY: u32 = 10;
 
 impl Queue {
-    /// One of the two queues that each session has.
+    /// A queue as it begins: one of the two that each session has, or a custom one before it gets its name.
     #[must_use]
     pub fn built_in(id: QueueId) -> Self {
         let (name, immediacy) = match id {

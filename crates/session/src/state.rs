@@ -208,10 +208,7 @@ impl State {
                 before_hold,
             } => {
                 if self.queue(*queue).is_none() {
-                    self.queues.push(Queue {
-                        id: *queue,
-                        ..Queue::built_in(*queue)
-                    });
+                    self.queues.push(Queue::built_in(*queue));
                     if let QueueId::Custom(number) = queue {
                         self.next_queue = self.next_queue.max(number + 1);
                     }
