@@ -289,6 +289,119 @@ mod tests {
         assert_eq!(cropped("äöü", 80), "äöü");
     }
 
+    /// A row as it comes from a host.
+    fn row(id: &str, parents: &[&str], status: &str, rest: &serde_json::Value) -> SessionView {
+        let mut row = serde_json::json!({
+            "session-id": format!("01931f2e-0000-7000-8000-0000{id}"),
+            "name": format!("name of {id}"), "status": status, "outcome": null,
+            "end-reason": null, "agent": "a", "model": "echo/echo", "working-directory": "/w",
+            "parent-session-ids": parents.iter().map(|id| format!("01931f2e-0000-7000-8000-0000{id}"))
+                .collect::<Vec<_>>(),
+            "root-session-id": "01931f2e-0000-7000-8000-0000aaaaaaaa",
+            "created-at": "2026-11-30T00:00:00.000Z", "last-activity-at": "2026-11-30T00:00:00.000Z",
+            "usage": {}, "cost-usd": null, "context-tokens": null, "result-preview": null,
+            "action": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1,
+        });
+        for (name, value) in rest.as_object().unwrap() {
+            row[name] = value.clone();
+        }
+        serde_json::from_value(row).unwrap()
+    }
+
+    #[test]
+    fn steps_tell_each_change_once() {
+        let none = serde_json::json!({});
+        let acts = serde_json::json!({ "action": "read_file" });
+        let done = serde_json::json!({ "outcome": "succeeded" });
+        let root = row("aaaaaaaa", &[], "running", &none);
+        let child = |status, rest| row("bbbbbbbb", &["aaaaaaaa"], status, rest);
+        let mut steps = Steps::default();
+        for (rows, told) in [
+            (
+                vec![root.clone()],
+                &["aaaaaaaa name of aaaaaaaa: thinking"][..],
+            ),
+            (
+                vec![root.clone(), child("running", &none)],
+                &["  bbbbbbbb name of bbbbbbbb: thinking"],
+            ),
+            (
+                vec![root.clone(), child("running", &acts)],
+                &["  bbbbbbbb name of bbbbbbbb: read_file"],
+            ),
+            (vec![root.clone(), child("running", &acts)], &[]),
+            (
+                vec![root.clone(), child("idle", &done)],
+                &["  bbbbbbbb name of bbbbbbbb: idle (succeeded)"],
+            ),
+            (
+                vec![root.clone(), child("stopped", &none)],
+                &["  bbbbbbbb name of bbbbbbbb: stopped"],
+            ),
+        ] {
+            assert_eq!(steps.news(&rows), told);
+        }
+    }
+
+    #[test]
+    fn a_tree_stands_under_its_spawners_and_refers_to_further_parents() {
+        let none = serde_json::json!({});
+        let rows = [
+            row(
+                "aaaaaaaa",
+                &[],
+                "idle",
+                &serde_json::json!({ "outcome": "failed" }),
+            ),
+            row(
+                "bbbbbbbb",
+                &["aaaaaaaa"],
+                "idle",
+                &serde_json::json!({ "unread": 2 }),
+            ),
+            row(
+                "cccccccc",
+                &["bbbbbbbb", "dddddddd"],
+                "stopped",
+                &serde_json::json!({ "usage": { "input-tokens": 7, "output-tokens": null } }),
+            ),
+            row("dddddddd", &["aaaaaaaa"], "idle", &none),
+            row(
+                "eeeeeeee",
+                &["ffffffff"],
+                "idle",
+                &serde_json::json!({ "waiting-for":
+                ["01931f2e-0000-7000-8000-0000aaaaaaaa"] }),
+            ),
+        ];
+        assert_eq!(
+            lines(&rows, false),
+            [
+                "aaaaaaaa idle     name of aaaaaaaa  failed",
+                "├─ bbbbbbbb idle     name of bbbbbbbb  2 unread",
+                "│  └─ cccccccc stopped  name of cccccccc  7/? tokens",
+                "└─ dddddddd idle     name of dddddddd",
+                "   └─ → cccccccc",
+                "eeeeeeee idle     name of eeeeeeee  waits for aaaaaaaa",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_long_tree_keeps_what_runs_and_the_way_up() {
+        let none = serde_json::json!({});
+        let mut rows = vec![row("aaaaaaaa", &[], "idle", &none)];
+        for number in 0..30 {
+            rows.push(row(&format!("b{number:07}"), &["aaaaaaaa"], "idle", &none));
+        }
+        rows.push(row("cccccccc", &["b0000029"], "running", &none));
+        let kept: Vec<String> = folded(&rows)
+            .iter()
+            .map(|row| short(&row.session_id).to_owned())
+            .collect();
+        assert_eq!(kept, ["aaaaaaaa", "b0000029", "cccccccc"]);
+    }
+
     #[test]
     fn the_end_of_an_id_is_shown() {
         assert_eq!(short("01931f2e-0000-7000-8000-0123456789ab"), "456789ab");

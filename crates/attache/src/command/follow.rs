@@ -54,6 +54,12 @@ pub(crate) async fn run(
     let mut shown = Shown::new(output, session_id.clone(), follow.tree);
     let interrupted = shown.until_quiet(&mut link, quiet).await?;
     let session = finish(&client, &session_id, &mut shown).await?;
+    // The tree's last rows, like the answer's last words, may still be on their way.
+    let tree = if watches_tree {
+        client.sessions(Some(&session_id)).await?
+    } else {
+        Vec::new()
+    };
     // It has come to its end: whoever goes on with it now is not to be interrupted by our leaving.
     let leave = Command::Leave {
         session_id: session_id.clone(),
@@ -61,7 +67,7 @@ pub(crate) async fn run(
     client.ask(leave).await?;
     shown.session(&session);
     let text = shown.answer.clone();
-    shown.end();
+    shown.end(&tree);
     let outcome = session.outcome.as_deref().unwrap_or("unknown");
     if output.is_json() {
         output.value(&json!({
@@ -211,11 +217,7 @@ impl<'a> Shown<'a> {
 
     fn frame(&mut self, frame: attache_client::protocol::FromHost) {
         if self.tree.apply(&frame) {
-            if let Some(steps) = &mut self.lines {
-                for line in steps.news(self.tree.rows()) {
-                    self.output.note(&line);
-                }
-            }
+            tell_steps(&mut self.lines, self.output, self.tree.rows());
             if !self.open_line {
                 self.painter.paint(self.tree.rows());
             }
@@ -299,11 +301,21 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn end(&mut self) {
+    /// Leaves the tree as it ended.
+    fn end(&mut self, tree: &[SessionView]) {
         self.end_line();
+        tell_steps(&mut self.lines, self.output, tree);
         if self.output.is_live() {
-            self.painter.paint(self.tree.rows());
+            self.painter.paint(tree);
             self.painter.leave();
+        }
+    }
+}
+
+fn tell_steps(lines: &mut Option<tree_view::Steps>, output: &Output, rows: &[SessionView]) {
+    if let Some(steps) = lines {
+        for line in steps.news(rows) {
+            output.note(&line);
         }
     }
 }
