@@ -366,7 +366,10 @@ fn read(file: &Path) -> Result<Option<Written>, SettingsError> {
     let bytes = match std::fs::read(file) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(fault(file.display().to_string(), error.to_string())),
+        Err(error) => {
+            let message = format!("the settings cannot be read: {error}; let this user read it");
+            return Err(fault(file.display().to_string(), message));
+        }
     };
     let text = String::from_utf8(bytes)
         .map_err(|_fault| fault(file.display().to_string(), "not UTF-8 text".to_owned()))?;

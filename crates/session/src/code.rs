@@ -139,7 +139,7 @@ impl ErrorCode {
     #[must_use]
     pub fn hint(self) -> Option<&'static str> {
         Some(match self {
-            Self::InvalidArguments => "Correct the named argument and call again.",
+            Self::InvalidArguments => "Correct what the message names, then try again.",
             Self::InvalidMessage => "Send a frame that fits the schema of the negotiated version.",
             Self::TextTooLarge => "Send at most 1 MiB; put larger content into a file and name it.",
             Self::UnknownSession => "Look the id up with agent_session_list or `attache ls`.",

@@ -85,12 +85,17 @@ impl House {
     }
 
     /// A command in this house, not yet started.
+    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+        self.command_of(Path::new(env!("CARGO_BIN_EXE_attache")), arguments)
+    }
+
+    /// The same with a copy of the program.
     #[expect(
         clippy::disallowed_methods,
         reason = "these tests walk the true binary"
     )]
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_attache"));
+    pub(crate) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+        let mut command = Command::new(program);
         command
             .args(arguments)
             .current_dir(self.work())
@@ -184,7 +189,7 @@ impl Drop for House {
     }
 }
 
-fn ended(output: Output) -> Ended {
+pub(crate) fn ended(output: Output) -> Ended {
     Ended {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8(output.stdout).unwrap(),
