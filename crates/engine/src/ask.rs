@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_session::{Answer, Command, EndReason, Ids, SessionId, Timestamp};
+use attache_session::{Answer, Command, EndReason, Ids, SessionId, State, Summary, Timestamp};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -102,6 +102,19 @@ impl Shared {
     pub(crate) fn known_row(&self, session: SessionId) -> Result<SessionRow, EngineError> {
         self.row(session)?
             .ok_or_else(|| EngineError::unknown(session))
+    }
+
+    /// The row as it was in a state of the session; its unread mail is of now.
+    pub(crate) fn row_as_of(&self, state: &State) -> Result<SessionRow, EngineError> {
+        let mut row = self
+            .config
+            .store
+            .row(state.id)?
+            .ok_or_else(|| EngineError::unknown(state.id))?;
+        if let Some(summary) = Summary::of(state) {
+            row.summary = Arc::new(summary);
+        }
+        Ok(SessionRow::of(row, &self.registry))
     }
 
     /// Says to all who watch that a session, or what lies unread for it, has changed.

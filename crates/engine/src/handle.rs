@@ -7,7 +7,7 @@ use std::time::Duration;
 use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
     Answer, Birth, Command, Created, EndReason, Epoch, ErrorCode, Generation, ItemId, Json, Origin,
-    Position, SessionId, Status, StopReason,
+    Position, SessionId, State, Status, StopReason,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -273,6 +273,18 @@ impl EngineHandle {
     /// [`EngineError`] when the session is unknown or the store cannot be read.
     pub fn row(&self, session: SessionId) -> Result<SessionRow, EngineError> {
         self.0.known_row(session)
+    }
+
+    /// A session's row as of a state of it that an [`Observer`] gave: what others did to it since,
+    /// its unread mail, is of now, and it itself is not ahead of the records that were seen.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    ///
+    /// [`Observer`]: crate::Observer
+    pub fn row_as_of(&self, state: &State) -> Result<SessionRow, EngineError> {
+        self.0.row_as_of(state)
     }
 
     /// Rows of a listing, all pages of it.

@@ -53,7 +53,7 @@ pub(crate) async fn attach(
         history.push(item);
     }
     history.reverse();
-    let row = engine.row(session)?;
+    let row = engine.row_as_of(&snapshot.state)?;
     let frame = FromHost::Snapshot(Box::new(Snapshot {
         stream: Stream::Session,
         epoch: snapshot.epoch.map(|epoch| epoch.to_string()),
@@ -151,7 +151,7 @@ impl SessionStream {
                     frames.push(self.delta(false, patch));
                 }
             }
-            if let Ok(row) = self.engine.row(self.session) {
+            if let Ok(row) = self.engine.row_as_of(&state) {
                 let session = Box::new(to_wire::session(&self.engine, &row));
                 frames.push(self.delta(false, Patch::SessionPut { session }));
             }

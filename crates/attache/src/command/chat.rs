@@ -50,6 +50,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
         output,
         session,
         mirror: Mirror::default(),
+        reach: String::new(),
         open_line: false,
     };
     let mut lines = BufReader::new(tokio::io::stdin());
@@ -66,10 +67,14 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
                     start: true,
                     environment: link::environment(),
                 };
-                let Answer::Accepted { status, .. } = link.client.ask(ask).await? else {
+                let Answer::Accepted { .. } = link.client.ask(ask).await? else {
                     return Err(ClientError::Unexpected.into());
                 };
-                talk.session.status = status;
+                let session_id = talk.session.session_id.clone();
+                match link.client.ask(Command::GetSession { session_id }).await? {
+                    Answer::Session { session } => talk.reach = session.last_activity_at,
+                    _ => return Err(ClientError::Unexpected.into()),
+                }
             }
         }
     }
@@ -79,13 +84,19 @@ struct Talk<'a> {
     output: &'a Output,
     session: SessionView,
     mirror: Mirror,
+    /// How far the stream must have come before the session can be called idle: an answer may
+    /// overtake the frames of what it answers. A time of fixed width, which sorts as text.
+    reach: String,
     open_line: bool,
 }
 
 impl Talk<'_> {
     /// Shows what comes until the session no longer runs.
     async fn until_idle(&mut self, link: &mut Link) -> Result<(), Failure> {
-        while self.mirror.session.is_none() || self.session.status == Status::Running {
+        while self.mirror.session.is_none()
+            || self.session.status == Status::Running
+            || self.session.last_activity_at < self.reach
+        {
             tokio::select! {
                 frame = link.streams.next() => match frame {
                     Some(frame) => self.frame(frame),
