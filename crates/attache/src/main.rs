@@ -5,6 +5,7 @@ mod cli;
 mod clock;
 mod command;
 mod fail;
+mod interrupts;
 mod link;
 mod output;
 mod places;

@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 use super::{done, new_session};
 use crate::cli::Chat;
 use crate::fail::Failure;
+use crate::interrupts::Interrupts;
 use crate::link::{self, Link};
 use crate::output::Output;
 use crate::tree_view::short;
@@ -48,6 +49,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
     .await?;
     let mut talk = Talk {
         output,
+        interrupts: Interrupts::listen()?,
         session,
         mirror: Mirror::default(),
         reach: String::new(),
@@ -82,6 +84,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
 
 struct Talk<'a> {
     output: &'a Output,
+    interrupts: Interrupts,
     session: SessionView,
     mirror: Mirror,
     /// How far the stream must have come before the session can be called idle: an answer may
@@ -98,18 +101,21 @@ impl Talk<'_> {
             || self.session.last_activity_at < self.reach
         {
             tokio::select! {
+                biased;
+                () = self.interrupts.pressed() => self.interrupt(link).await?,
                 frame = link.streams.next() => match frame {
                     Some(frame) => self.frame(frame),
                     None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),
                 },
-                pressed = tokio::signal::ctrl_c() => {
-                    if pressed.is_ok() {
-                        let session_id = self.session.session_id.clone();
-                        done(&link.client, Command::Interrupt { session_id, tree: false }).await?;
-                    }
-                }
             }
         }
+        Ok(())
+    }
+
+    async fn interrupt(&self, link: &Link) -> Result<(), Failure> {
+        let session_id = self.session.session_id.clone();
+        let tree = false;
+        done(&link.client, Command::Interrupt { session_id, tree }).await?;
         Ok(())
     }
 
@@ -124,6 +130,15 @@ impl Talk<'_> {
         loop {
             tokio::select! {
                 biased;
+                () = self.interrupts.pressed() => {
+                    // It may run on somebody else's account.
+                    if self.session.status == Status::Running {
+                        self.interrupt(link).await?;
+                    } else {
+                        self.output.note("nothing runs that Ctrl-C could end; Ctrl-D leaves");
+                        self.output.progress("> ");
+                    }
+                }
                 frame = link.streams.next() => match frame {
                     Some(frame) => self.frame(frame),
                     None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),

@@ -9,6 +9,7 @@ use serde_json::json;
 use tokio::sync::oneshot;
 
 use crate::fail::{FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
+use crate::interrupts::Interrupts;
 use crate::link::Link;
 use crate::output::Output;
 use crate::shape;
@@ -185,10 +186,20 @@ impl<'a> Shown<'a> {
 
     /// Shows what comes until the tree is quiet; the answer is whether a person interrupted it.
     async fn until_quiet(&mut self, link: &mut Link, mut quiet: Reply) -> Result<bool, Failure> {
+        let mut interrupts = Interrupts::listen()?;
         let mut interrupted = false;
         loop {
             tokio::select! {
                 biased;
+                () = interrupts.pressed() => {
+                    if interrupted {
+                        // The second time nobody waits for the rest.
+                        return Err(Failure::new(INTERRUPTED, "interrupted", "interrupted"));
+                    }
+                    interrupted = true;
+                    let session_id = self.session_id.clone();
+                    drop(link.client.post(Command::Interrupt { session_id, tree: true }).await?);
+                }
                 frame = link.streams.next() => match frame {
                     Some(frame) => self.frame(frame),
                     None => return answered(quiet).await.map(|_session| interrupted),
@@ -198,18 +209,6 @@ impl<'a> Shown<'a> {
                         Err(ClientError::Gone("it ended before it answered".to_owned()))
                     })?;
                     return Ok(interrupted);
-                }
-                pressed = tokio::signal::ctrl_c() => {
-                    if pressed.is_err() {
-                        continue;
-                    }
-                    if interrupted {
-                        // The second time nobody waits for the rest.
-                        return Err(Failure::new(INTERRUPTED, "interrupted", "interrupted"));
-                    }
-                    interrupted = true;
-                    let session_id = self.session_id.clone();
-                    drop(link.client.post(Command::Interrupt { session_id, tree: true }).await?);
                 }
             }
         }
