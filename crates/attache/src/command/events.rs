@@ -48,7 +48,8 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         });
         return Ok(0);
     }
-    // Attached first, read then: what comes in between is in both and shown once.
+    // Attached first, read then. The stream only tells that there is more; what is shown is always
+    // read from the record, so that a viewer who was too slow misses nothing.
     done(
         &link.client,
         Command::Attach {
@@ -57,50 +58,40 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
     )
     .await?;
     let mut after = after;
-    let mut last = 0;
+    let mut mirror = Mirror::default();
+    let mut ended = false;
     loop {
-        let page = page(&link.client, &session_id, query(after)).await?;
+        let page = page(&link.client, &session_id, query(after.clone())).await?;
         for item in &page.items {
-            last = last.max(item.position);
             print(output, item);
         }
-        match page.next_cursor {
-            Some(cursor) => after = Some(cursor),
-            None => break,
+        if let Some(last) = page.items.last() {
+            after = Some(last.at.clone());
         }
-    }
-    let wanted = |item: &HistoryItem| {
-        let text = search.as_deref().unwrap_or_default().to_lowercase();
-        (kinds.is_empty() || kinds.contains(&item.kind))
-            && (text.is_empty() || item.text.to_lowercase().contains(&text))
-    };
-    let mut mirror = Mirror::default();
-    while let Some(frame) = link.streams.next().await {
-        for seen in mirror.apply(frame) {
-            match seen {
-                Seen::Fresh => {
-                    for item in mirror.items.iter().filter(|item| item.position > last) {
-                        if wanted(item) {
-                            print(output, item);
-                        }
+        if page.next_cursor.is_some() {
+            continue;
+        }
+        if ended {
+            return Ok(0);
+        }
+        let mut more = false;
+        while !more {
+            let Some(frame) = link.streams.next().await else {
+                return Err(ClientError::Gone("the stream ended".to_owned()).into());
+            };
+            for seen in mirror.apply(frame) {
+                match seen {
+                    Seen::Fresh => more = true,
+                    Seen::Item { item, .. } => {
+                        more |= (kinds.is_empty() || kinds.contains(&item.kind))
+                            && after.as_ref().is_none_or(|after| item.at > *after);
                     }
-                    last = mirror
-                        .items
-                        .last()
-                        .map_or(last, |item| last.max(item.position));
+                    Seen::Terminal(_) => (more, ended) = (true, true),
+                    _ => {}
                 }
-                Seen::Item { item, .. } if item.position > last => {
-                    last = item.position;
-                    if wanted(&item) {
-                        print(output, &item);
-                    }
-                }
-                Seen::Terminal(_) => return Ok(0),
-                _ => {}
             }
         }
     }
-    Ok(0)
 }
 
 async fn page(

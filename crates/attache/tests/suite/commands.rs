@@ -1,5 +1,8 @@
 //! Every command on a session that exists, with its JSON shape and its words for people.
 
+use std::io::{BufRead, BufReader};
+use std::process::Child;
+
 use serde_json::{Value, json};
 
 use crate::house::House;
@@ -443,4 +446,51 @@ fn what_is_printed_as_json_fits_the_committed_schemas() {
         .run(&["run", "--detach", "--json", "--model", "echo/any", "x"])
         .well();
     check("run --detach", &detached.json());
+}
+
+/// Lines of a command that goes on.
+fn lines_of(child: &mut Child) -> impl Iterator<Item = Value> + use<> {
+    BufReader::new(child.stdout.take().unwrap())
+        .lines()
+        .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+}
+
+#[test]
+fn a_history_is_followed_page_after_page_until_the_session_ends() {
+    let house = House::new();
+    let id = echo(&house, "before");
+    let follow = ["events", &id, "--follow", "--json"];
+    let mut whole = house.spawn(&[&follow[..], &["--limit", "1"]].concat());
+    let wanted = ["--type", "assistant", "--search", "E"];
+    let mut part = house.spawn(&[&follow[..], &wanted[..]].concat());
+    let (mut all, mut some) = (lines_of(&mut whole), lines_of(&mut part));
+    let shown = |event: &Value| (event["event_type"].clone(), event["text"].clone());
+    let said = |text: &str| {
+        [
+            (json!("user"), json!(text)),
+            (json!("assistant"), json!(text)),
+        ]
+    };
+    let mut seen: Vec<_> = all.by_ref().take(2).map(|event| shown(&event)).collect();
+    assert_eq!(seen, said("before"));
+    assert_eq!(shown(&some.next().unwrap()), said("before")[1]);
+    // What was stored is read: what comes now is followed.
+    for text in ["later", "not this", "the last"] {
+        house.run(&["send", &id, text]).well();
+        house.run(&["wait", &id, "--self"]).well();
+        seen.extend(all.by_ref().take(2).map(|event| shown(&event)));
+    }
+    house.run(&["terminate", &id]).well();
+    assert!(all.all(|event| event["event_type"] == "diagnostic"));
+    assert_eq!(
+        seen,
+        ["before", "later", "not this", "the last"]
+            .map(said)
+            .concat()
+    );
+    let rest: Vec<_> = some.map(|event| shown(&event)).collect();
+    assert_eq!(rest, [&said("later")[1..], &said("the last")[1..]].concat());
+    for mut child in [whole, part] {
+        assert!(child.wait().unwrap().success());
+    }
 }
