@@ -118,13 +118,10 @@ impl Arguments {
         if number.fract() != 0.0 {
             return Err(wrong_type(name, "a whole number", &value));
         }
-        let (low, high) = (*range.start(), *range.end());
-        let taken = if number < 0.0 {
-            low
-        } else {
-            value.as_u64().unwrap_or(u64::MAX).clamp(low, high)
-        };
-        if value.as_u64() != Some(taken) {
+        // 5.0 is the whole number 5; a number beyond the range of u64 is beyond any range here.
+        let given = value.as_u64().unwrap_or(number as u64);
+        let taken = given.clamp(*range.start(), *range.end());
+        if number < 0.0 || given != taken {
             self.adjusted.insert(name.to_owned(), json!(taken));
         }
         Ok(taken)
@@ -238,4 +235,214 @@ fn wrong_type(name: &str, wanted: &str, value: &Value) -> ToolError {
 pub(crate) fn quoted(text: &str) -> String {
     let (shown, more) = attache_agent::session::preview(text, 60);
     format!("{shown:?}{}", if more { "…" } else { "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use attache_agent::session::ErrorCode;
+
+    use super::*;
+
+    const CALLER: &str = "01931f2e-0000-7000-8000-00000000abcd";
+
+    fn of(value: Value) -> Arguments {
+        Arguments::new(json!({ "a": value })).unwrap()
+    }
+
+    /// What an argument is read as, and the code and message of a refusal.
+    fn read<T>(
+        value: Value,
+        reader: impl FnOnce(&mut Arguments) -> Result<T, ToolError>,
+    ) -> Result<T, (ErrorCode, String)> {
+        reader(&mut of(value)).map_err(|refused| (refused.code, refused.message))
+    }
+
+    #[test]
+    fn arguments_are_one_object_and_nothing_unknown() {
+        for not in [json!([]), json!(null), json!("a"), json!(1)] {
+            assert!(Arguments::new(not).is_err());
+        }
+        let left = of(json!(1)).done().unwrap_err();
+        assert_eq!(left.message, "there is no parameter \"a\"");
+        // Null counts as not given, and is not unknown once it was asked for.
+        let mut none = of(json!(null));
+        assert_eq!(none.text("a").unwrap(), None);
+        assert_eq!(none.done().unwrap(), Map::new());
+        let mut taken = of(json!(1));
+        assert_eq!((taken.take("a"), taken.take("a")), (Some(json!(1)), None));
+    }
+
+    #[test]
+    fn texts_have_their_limits_and_are_not_blank() {
+        let long = "x".repeat(TEXT_LIMIT);
+        let short = "x".repeat(4_096);
+        assert_eq!(TEXT_LIMIT, 1_048_576);
+        let kept = |text: &str| Ok(Some(text.to_owned()));
+        assert_eq!(read(json!(long), |a| a.long_text("a")), kept(&long));
+        assert_eq!(read(json!(long), |a| a.exact_text("a")), kept(&long));
+        assert_eq!(read(json!(short), |a| a.text("a")), kept(&short));
+        assert_eq!(read(json!(" a "), |a| a.text("a")), kept(" a "));
+        let (code, message) = read(json!(format!("{long}x")), |a| a.long_text("a")).unwrap_err();
+        assert_eq!(code, ErrorCode::TextTooLarge);
+        assert_eq!(message, "`a` has 1048577 bytes; at most 1048576 are taken");
+        let refused = |message: &str| Err((ErrorCode::InvalidArguments, message.to_owned()));
+        let longer = json!(format!("{short}x"));
+        assert_eq!(
+            read(longer, |a| a.text("a")),
+            refused("`a` is longer than 4096 bytes")
+        );
+        for blank in ["", " \n"] {
+            assert_eq!(read(json!(blank), |a| a.text("a")), refused("`a` is empty"));
+            assert_eq!(
+                read(json!(blank), |a| a.long_text("a")),
+                refused("`a` is empty")
+            );
+            assert_eq!(read(json!(blank), |a| a.exact_text("a")), kept(blank));
+            let mut exact = of(json!(blank));
+            exact.exact_text("a").unwrap();
+            assert!(exact.done().is_ok());
+        }
+        let number = "`a` must be a string, not \"1\"";
+        assert_eq!(read(json!(1), |a| a.text("a")), refused(number));
+        assert_eq!(read(json!(1), |a| a.long_text("a")), refused(number));
+        assert_eq!(
+            read(json!(null), |a| a.required_text("a")),
+            Err((ErrorCode::InvalidArguments, "`a` is missing".to_owned()))
+        );
+        assert_eq!(
+            read(json!("b"), |a| a.required_text("a")),
+            Ok("b".to_owned())
+        );
+    }
+
+    #[test]
+    fn numbers_out_of_range_are_clamped_and_named() {
+        let cases = [
+            (json!(null), 7, false),
+            (json!(2), 2, false),
+            (json!(9), 9, false),
+            (json!(5.0), 5, false),
+            (json!(1), 2, true),
+            (json!(10), 9, true),
+            (json!(0), 2, true),
+            (json!(-1), 2, true),
+            (json!(-3.0), 2, true),
+            (json!(1e30), 9, true),
+            (json!(u64::MAX), 9, true),
+        ];
+        for (given, taken, adjusted) in cases {
+            let mut arguments = of(given.clone());
+            assert_eq!(arguments.number("a", 7, 2..=9).unwrap(), taken, "{given}");
+            let named = arguments.done().unwrap();
+            let expected = if adjusted {
+                json!({ "a": taken })
+            } else {
+                json!({})
+            };
+            assert_eq!(Value::Object(named), expected, "{given}");
+        }
+        // From 0 on, what is below is adjusted too.
+        let mut below = of(json!(-1));
+        assert_eq!(below.number("a", 7, 0..=9).unwrap(), 0);
+        assert_eq!(below.done().unwrap().len(), 1);
+        for wrong in [json!("5"), json!(2.5), json!(true), json!([3])] {
+            let (code, message) = read(wrong, |a| a.number("a", 7, 2..=9)).unwrap_err();
+            assert_eq!(code, ErrorCode::InvalidArguments);
+            assert!(
+                message.starts_with("`a` must be a whole number, not "),
+                "{message}"
+            );
+        }
+    }
+
+    #[test]
+    fn flags_are_true_or_false() {
+        for (given, flag, or_true) in [
+            (json!(null), false, true),
+            (json!(true), true, true),
+            (json!(false), false, false),
+        ] {
+            assert_eq!(read(given.clone(), |a| a.flag("a")), Ok(flag));
+            let mut arguments = of(given);
+            assert_eq!(arguments.flag_or("a", true).unwrap(), or_true);
+            assert!(arguments.done().is_ok());
+        }
+        for wrong in [json!("true"), json!(1)] {
+            assert!(read(wrong.clone(), |a| a.flag("a")).is_err());
+            assert!(read(wrong, |a| a.flag_or("a", true)).is_err());
+        }
+    }
+
+    #[test]
+    fn words_are_known_ones() {
+        let words = ["one", "two"];
+        assert_eq!(read(json!(null), |a| a.choice("a", &words)), Ok(None));
+        assert_eq!(
+            read(json!("two"), |a| a.choice("a", &words)),
+            Ok(Some("two"))
+        );
+        assert_eq!(
+            read(json!("three"), |a| a.choice("a", &words))
+                .unwrap_err()
+                .1,
+            r#"`a` must be one of one, two, not "\"three\"""#
+        );
+        assert!(read(json!(2), |a| a.choice("a", &words)).is_err());
+        let both = vec!["two".to_owned(), "one".to_owned()];
+        assert_eq!(read(json!(null), |a| a.choices("a", &words)), Ok(vec![]));
+        assert_eq!(
+            read(json!(["two", "one"]), |a| a.choices("a", &words)),
+            Ok(both)
+        );
+        for wrong in [json!("one"), json!(["three"]), json!([1])] {
+            assert!(read(wrong, |a| a.choices("a", &words)).is_err());
+        }
+    }
+
+    #[test]
+    fn what_is_no_id_names_no_session() {
+        let caller: SessionId = CALLER.parse().unwrap();
+        let ask = |value: Value| {
+            let mut arguments = Arguments::new(json!({ "session_id": value })).unwrap();
+            arguments
+                .required_session(caller)
+                .map_err(|refused| (refused.code, refused.message))
+        };
+        let other = "01931f2e-0000-7000-8000-00000000abce";
+        assert_eq!(ask(json!(".")), Ok(caller));
+        assert_eq!(ask(json!(other)), Ok(other.parse().unwrap()));
+        let unknown = "there is no session \"0000abce\"".to_owned();
+        assert_eq!(
+            ask(json!("0000abce")),
+            Err((ErrorCode::UnknownSession, unknown))
+        );
+        assert_eq!(ask(json!(null)).unwrap_err().1, "`session_id` is missing");
+        assert_eq!(ask(json!(4)).unwrap_err().0, ErrorCode::InvalidArguments);
+        let mut none = Arguments::new(json!({})).unwrap();
+        assert_eq!(none.session(caller).unwrap(), None);
+    }
+
+    #[test]
+    fn times_are_in_rfc_3339() {
+        // What comes after a time is read; a shorter one stands for the start of its unit.
+        for (given, after) in [
+            ("1970-01-01T00:00:01.500000Z", 1_500_000),
+            ("1970-01-01T00:00:01.5Z", 1_499_999),
+        ] {
+            let after = Ok(Some(Timestamp(after)));
+            assert_eq!(read(json!(given), |a| a.time("a")), after, "{given}");
+        }
+        assert_eq!(read(json!(null), |a| a.time("a")), Ok(None));
+        assert_eq!(
+            read(json!("now"), |a| a.time("a")).unwrap_err().1,
+            "`a` must be a time like 2026-11-30T12:00:00.000000Z, not \"now\""
+        );
+    }
+
+    #[test]
+    fn a_quoted_text_is_bounded() {
+        let sixty = "é".repeat(60);
+        assert_eq!(quoted(&sixty), format!("\"{sixty}\""));
+        assert_eq!(quoted(&format!("{sixty}é")), format!("\"{sixty}\"…"));
+    }
 }
