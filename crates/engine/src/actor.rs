@@ -2,32 +2,30 @@
 //! as one append, applies, publishes, and starts the effects. It never waits on slow work, and has
 //! at most one append in flight.
 
+mod commit;
+mod finish;
+
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    Command, Effect, EndReason, Event, Generation, Mail, Position, SessionId, State, StepText,
-    StopReason, Summary,
+    Command, EndReason, Generation, Mail, SessionId, State, StepText, StopReason,
 };
-use attache_store::{Append, Born, LogItem, Refused};
 use futures_util::FutureExt;
 
 use crate::ask::Shared;
 use crate::error::EngineError;
 use crate::mailbox::{Failed, Message, SharedMailbox, Taken};
-use crate::observe::{Change, Snapshot};
-use crate::plan::{Plan, Work, read_answer};
-use crate::{recovery, turn_task};
+use crate::observe::Snapshot;
+use crate::plan::Work;
+use crate::recovery;
 
 /// Most mail that one append takes.
 const MAIL_AT_ONCE: usize = 1_000;
 
 /// Events that are read at once while a log is folded.
 const FOLD_AT_ONCE: usize = 4_096;
-
-/// A group that is refused for mail that came in between is decided again this often.
-const MAIL_RETRIES: usize = 16;
 
 /// How long an actor waits before it tries again to write down the end of a run that the store
 /// refused.
@@ -281,275 +279,6 @@ impl<'a> Actor<'a> {
                 living,
             })
         })
-    }
-
-    /// Commits a batch; when the store refuses it for one of its parts, each part alone.
-    async fn commit(&mut self, works: Vec<Work>) -> Standing {
-        let mut rest = works;
-        while !rest.is_empty() {
-            let mut batch = rest;
-            // One append remembers one command: the next keyed one begins the next batch.
-            let second = batch
-                .iter()
-                .enumerate()
-                .filter(|(_, work)| work.key.is_some())
-                .nth(1);
-            let cut = second.map_or(batch.len(), |(index, _)| index);
-            rest = batch.split_off(cut);
-            let mut retries = 0;
-            loop {
-                match self.try_commit(&mut batch).await {
-                    Ok(()) => break,
-                    Err(Refused::MailWaiting | Refused::MailGone { .. })
-                        if retries < MAIL_RETRIES =>
-                    {
-                        retries += 1;
-                        batch.retain(|work| !matches!(work.command, Command::Take { .. }));
-                        if let Some(take) = self.take_mail() {
-                            batch.insert(0, take);
-                        }
-                    }
-                    Err(Refused::Fenced { .. } | Refused::Moved { .. }) => {
-                        let error = EngineError::new(
-                            attache_session::ErrorCode::EpochFenced,
-                            "the session has another owner now",
-                        );
-                        for work in batch.iter_mut().chain(&mut rest) {
-                            work.answer(Err(error.clone()));
-                        }
-                        return Standing::Lost;
-                    }
-                    Err(refused) if batch.len() == 1 => {
-                        batch[0].answer(Err(refused.into()));
-                        break;
-                    }
-                    Err(_) => {
-                        // One at a time finds the one that is refused.
-                        batch.append(&mut rest);
-                        for work in batch {
-                            let alone = Box::pin(self.commit(vec![work]));
-                            if alone.await == Standing::Lost {
-                                return Standing::Lost;
-                            }
-                        }
-                        return Standing::Sound;
-                    }
-                }
-            }
-        }
-        Standing::Sound
-    }
-
-    async fn try_commit(&mut self, works: &mut [Work]) -> Result<(), Refused> {
-        let mut plan = Plan::new(self.state.clone());
-        for work in works.iter_mut() {
-            if let Command::Stop { partial, .. } = &mut work.command {
-                // Looked at here, where it is known whether it is on record already.
-                *partial = self.streamed_of(&plan.scratch);
-            }
-            plan.add(self.shared, work);
-        }
-        if plan.is_empty() {
-            self.finish(plan, works);
-            return Ok(());
-        }
-        let starts = plan.starts();
-        let before = self.register(&starts);
-        match self.append(&mut plan).await {
-            Ok(()) => {
-                self.finish(plan, works);
-                Ok(())
-            }
-            Err(Refused::CommandKnown { answer, .. }) => {
-                self.unregister(before);
-                let answer = read_answer(&answer);
-                for work in works.iter_mut() {
-                    work.answer(Ok(answer.clone()));
-                }
-                Ok(())
-            }
-            Err(refused) => {
-                self.unregister(before);
-                Err(refused)
-            }
-        }
-    }
-
-    /// What the turn that is open in `state` has streamed and not recorded.
-    fn streamed_of(&self, state: &State) -> Option<StepText> {
-        let turn = state.turn.as_ref()?.id;
-        let model = &state.created.as_ref()?.model;
-        let same = self.mailbox.live.read(|live| live.turn == turn.0);
-        if same {
-            streamed(self.mailbox, model)
-        } else {
-            None
-        }
-    }
-
-    async fn append(&self, plan: &mut Plan) -> Result<(), Refused> {
-        let Some(summary) = Summary::of(&plan.scratch) else {
-            return Err(Refused::Unknown {
-                session: self.session,
-            });
-        };
-        let births = plan
-            .births
-            .iter()
-            .filter_map(|birth| Born::of(birth, Generation(1)))
-            .collect();
-        let append = Append {
-            session: self.session,
-            generation: self.generation,
-            expected: self.state.position,
-            events: plan.events.clone(),
-            summary,
-            mail: std::mem::take(&mut plan.mail),
-            taken: std::mem::take(&mut plan.taken),
-            charges: Vec::new(),
-            births,
-            links: std::mem::take(&mut plan.links),
-            command: plan.command.take(),
-            expects: std::mem::take(&mut plan.expects),
-        };
-        for mail in &append.mail {
-            plan.touched.push(mail.to);
-        }
-        plan.touched.extend(&append.links);
-        if !append.taken.is_empty() {
-            // Mail that tells nothing any more leaves no event, but the row is another one.
-            plan.touched.push(self.session);
-        }
-        #[cfg(feature = "fault")]
-        plan.kinds.extend(attache_store::fault::kinds(&append));
-        self.shared
-            .config
-            .store
-            .commit(append)
-            .await
-            .map(|_position| ())
-    }
-
-    /// Registers epochs before the append that starts them: no reader ever sees one of them
-    /// stored and unknown.
-    fn register(
-        &self,
-        starts: &[(SessionId, attache_session::Epoch)],
-    ) -> Vec<(SessionId, Option<attache_session::Epoch>)> {
-        let registry = &self.shared.registry;
-        starts
-            .iter()
-            .map(|(id, epoch)| (*id, registry.set_epoch(*id, Some(*epoch))))
-            .collect()
-    }
-
-    fn unregister(&self, before: Vec<(SessionId, Option<attache_session::Epoch>)>) {
-        for (session, epoch) in before.into_iter().rev() {
-            self.shared.registry.set_epoch(session, epoch);
-        }
-    }
-
-    /// Applies, publishes, answers, and starts the effects, in this order.
-    fn finish(&mut self, plan: Plan, works: &mut [Work]) {
-        let from = self.state.position;
-        #[cfg(feature = "fault")]
-        for kind in &plan.kinds {
-            attache_store::fault::reached(kind, attache_store::fault::Place::BeforeEffect);
-        }
-        let Plan {
-            scratch,
-            events,
-            effects,
-            answers,
-            touched,
-            ..
-        } = plan;
-        self.state = scratch;
-        if self.state.epoch.is_none() && self.shared.registry.epoch(self.session).is_some() {
-            self.shared.registry.set_epoch(self.session, None);
-        }
-        let steering = self.state.turn.is_some()
-            && self
-                .state
-                .queues
-                .iter()
-                .any(|queue| queue.steers() && !queue.items.is_empty());
-        self.mailbox.set_steering(steering);
-        let began = events
-            .iter()
-            .any(|stamped| matches!(stamped.event, Event::Started { .. }));
-        if !events.is_empty() {
-            self.publish(from, events);
-        }
-        if began {
-            // Notices that a stopped session leaves unread are work from now on.
-            let _running = self.mailbox.wake();
-        }
-        for session in touched {
-            self.shared.changed(session);
-        }
-        for (work, answer) in works.iter_mut().zip(answers) {
-            if let Some(answer) = answer {
-                work.answer(Ok(answer));
-            }
-        }
-        for effect in effects {
-            match effect {
-                Effect::RunTurn { turn } => {
-                    if self.state.turn.as_ref().is_some_and(|open| open.id == turn) {
-                        self.run_turn(turn);
-                    }
-                    if self.shared.is_closing() {
-                        // No new work: it ends before it has asked for anything.
-                        self.mailbox.cancel(Some(turn), EndReason::Interrupted);
-                    }
-                }
-                Effect::CancelTurn { turn, reason } => {
-                    self.mailbox.cancel(Some(turn), reason);
-                }
-                Effect::Wake { session } => self.shared.wake(session),
-            }
-        }
-    }
-
-    fn publish(&self, from: Position, events: Vec<attache_session::Stamped>) {
-        if events
-            .iter()
-            .any(|stamped| matches!(stamped.event, Event::Said { .. }))
-        {
-            self.mailbox.live.settled();
-        }
-        let first = self
-            .shared
-            .registry
-            .number(self.session, events.len() as u64);
-        if let Some(observation) = self.mailbox.observation() {
-            let state = Arc::new(self.state.clone());
-            let changes = events
-                .into_iter()
-                .enumerate()
-                .map(|(index, event)| Change::Record {
-                    sequence: first + index as u64,
-                    item: Arc::new(LogItem {
-                        position: from.plus(index + 1),
-                        event,
-                    }),
-                    state: Arc::clone(&state),
-                });
-            observation.publish(changes);
-        }
-        self.shared.changed(self.session);
-    }
-
-    fn run_turn(&self, turn: attache_session::TurnId) {
-        let token = self.mailbox.turn_begins(turn);
-        turn_task::start(
-            Arc::clone(self.shared),
-            self.session,
-            Arc::clone(self.mailbox),
-            turn,
-            token,
-        );
     }
 
     fn snapshot(&self) -> Snapshot {

@@ -1,0 +1,177 @@
+//! How an actor decides what waits and has it committed: all on one copy, as one append. What the
+//! store refuses is decided again, or part by part.
+
+use attache_session::{Command, Epoch, ErrorCode, Generation, SessionId, State, StepText, Summary};
+use attache_store::{Append, Born, Refused};
+
+use super::{Actor, Standing, streamed};
+use crate::error::EngineError;
+use crate::plan::{Plan, Work, read_answer};
+
+/// A group that is refused for mail that came in between is decided again this often.
+const MAIL_RETRIES: usize = 16;
+
+impl Actor<'_> {
+    /// Commits a batch; when the store refuses it for one of its parts, each part alone.
+    pub(super) async fn commit(&mut self, works: Vec<Work>) -> Standing {
+        let mut rest = works;
+        while !rest.is_empty() {
+            let mut batch = rest;
+            // One append remembers one command: the next keyed one begins the next batch.
+            let second = batch
+                .iter()
+                .enumerate()
+                .filter(|(_, work)| work.key.is_some())
+                .nth(1);
+            let cut = second.map_or(batch.len(), |(index, _)| index);
+            rest = batch.split_off(cut);
+            let mut retries = 0;
+            loop {
+                match self.try_commit(&mut batch).await {
+                    Ok(()) => break,
+                    Err(Refused::MailWaiting | Refused::MailGone { .. })
+                        if retries < MAIL_RETRIES =>
+                    {
+                        retries += 1;
+                        batch.retain(|work| !matches!(work.command, Command::Take { .. }));
+                        if let Some(take) = self.take_mail() {
+                            batch.insert(0, take);
+                        }
+                    }
+                    Err(Refused::Fenced { .. } | Refused::Moved { .. }) => {
+                        let error = EngineError::new(
+                            ErrorCode::EpochFenced,
+                            "the session has another owner now",
+                        );
+                        for work in batch.iter_mut().chain(&mut rest) {
+                            work.answer(Err(error.clone()));
+                        }
+                        return Standing::Lost;
+                    }
+                    Err(refused) if batch.len() == 1 => {
+                        batch[0].answer(Err(refused.into()));
+                        break;
+                    }
+                    Err(_) => {
+                        // One at a time finds the one that is refused.
+                        batch.append(&mut rest);
+                        for work in batch {
+                            let alone = Box::pin(self.commit(vec![work]));
+                            if alone.await == Standing::Lost {
+                                return Standing::Lost;
+                            }
+                        }
+                        return Standing::Sound;
+                    }
+                }
+            }
+        }
+        Standing::Sound
+    }
+
+    async fn try_commit(&mut self, works: &mut [Work]) -> Result<(), Refused> {
+        let mut plan = Plan::new(self.state.clone());
+        for work in works.iter_mut() {
+            if let Command::Stop { partial, .. } = &mut work.command {
+                // Looked at here, where it is known whether it is on record already.
+                *partial = self.streamed_of(&plan.scratch);
+            }
+            plan.add(self.shared, work);
+        }
+        if plan.is_empty() {
+            self.finish(plan, works);
+            return Ok(());
+        }
+        let starts = plan.starts();
+        let before = self.register(&starts);
+        match self.append(&mut plan).await {
+            Ok(()) => {
+                self.finish(plan, works);
+                Ok(())
+            }
+            Err(Refused::CommandKnown { answer, .. }) => {
+                self.unregister(before);
+                let answer = read_answer(&answer);
+                for work in works.iter_mut() {
+                    work.answer(Ok(answer.clone()));
+                }
+                Ok(())
+            }
+            Err(refused) => {
+                self.unregister(before);
+                Err(refused)
+            }
+        }
+    }
+
+    /// What the turn that is open in `state` has streamed and not recorded.
+    fn streamed_of(&self, state: &State) -> Option<StepText> {
+        let turn = state.turn.as_ref()?.id;
+        let model = &state.created.as_ref()?.model;
+        let same = self.mailbox.live.read(|live| live.turn == turn.0);
+        if same {
+            streamed(self.mailbox, model)
+        } else {
+            None
+        }
+    }
+
+    async fn append(&self, plan: &mut Plan) -> Result<(), Refused> {
+        let Some(summary) = Summary::of(&plan.scratch) else {
+            return Err(Refused::Unknown {
+                session: self.session,
+            });
+        };
+        let births = plan
+            .births
+            .iter()
+            .filter_map(|birth| Born::of(birth, Generation(1)))
+            .collect();
+        let append = Append {
+            session: self.session,
+            generation: self.generation,
+            expected: self.state.position,
+            events: plan.events.clone(),
+            summary,
+            mail: std::mem::take(&mut plan.mail),
+            taken: std::mem::take(&mut plan.taken),
+            charges: Vec::new(),
+            births,
+            links: std::mem::take(&mut plan.links),
+            command: plan.command.take(),
+            expects: std::mem::take(&mut plan.expects),
+        };
+        for mail in &append.mail {
+            plan.touched.push(mail.to);
+        }
+        plan.touched.extend(&append.links);
+        if !append.taken.is_empty() {
+            // Mail that tells nothing any more leaves no event, but the row is another one.
+            plan.touched.push(self.session);
+        }
+        #[cfg(feature = "fault")]
+        plan.kinds.extend(attache_store::fault::kinds(&append));
+        self.shared
+            .config
+            .store
+            .commit(append)
+            .await
+            .map(|_position| ())
+    }
+
+    /// Registers epochs before the append that starts them: no reader ever sees one of them
+    /// stored and unknown.
+    fn register(&self, starts: &[(SessionId, Epoch)]) -> Vec<(SessionId, Option<Epoch>)> {
+        let registry = &self.shared.registry;
+        starts
+            .iter()
+            .map(|(id, epoch)| (*id, registry.set_epoch(*id, Some(*epoch))))
+            .collect()
+    }
+
+    fn unregister(&self, before: Vec<(SessionId, Option<Epoch>)>) {
+        for (session, epoch) in before.into_iter().rev() {
+            self.shared.registry.set_epoch(session, epoch);
+        }
+    }
+}
