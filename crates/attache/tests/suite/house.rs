@@ -210,6 +210,13 @@ pub(crate) fn signal(process: u32, name: &str) {
         .status();
 }
 
+/// Whether a process has ended.
+pub(crate) fn gone(process: u32) -> bool {
+    let path = format!("/proc/{process}/stat");
+    // A process that has ended and was not waited for is a zombie of its parent.
+    std::fs::read_to_string(path).map_or(true, |stat| stat.contains(") Z "))
+}
+
 /// Waits until something holds that another process brings about.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     for _ in 0..2_000 {

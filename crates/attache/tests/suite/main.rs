@@ -3,10 +3,13 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod bad_input;
+mod clock;
 mod commands;
 mod demo;
 mod door;
 mod house;
+#[cfg(feature = "fault")]
+mod killed;
 mod life;
 mod providers;
 mod strace;

@@ -7,12 +7,6 @@ use crate::stub::{
     Reply, Stub, after_tools, anthropic_call, anthropic_text, chat_calls, chat_text,
 };
 
-fn openai(stub: &Stub) -> House {
-    House::new()
-        .with("OPENAI_API_KEY", "sk-test")
-        .with("OPENAI_BASE_URL", &stub.url("/v1"))
-}
-
 #[test]
 fn an_openai_compatible_server_streams_and_its_tools_run() {
     let stub = Stub::new(|request| {
@@ -22,7 +16,7 @@ fn an_openai_compatible_server_streams_and_its_tools_run() {
             chat_calls(&[("read_file", json!({ "path": "note.txt" }))])
         }
     });
-    let house = openai(&stub);
+    let house = stub.house();
     house.file("note.txt", "hello from the file\n");
     let ended = house
         .run(&[
@@ -92,7 +86,7 @@ fn an_anthropic_server_streams_and_its_tools_run() {
 #[test]
 fn a_run_in_this_process_needs_no_daemon() {
     let stub = Stub::new(|_| chat_text(&["alone"]));
-    let house = openai(&stub);
+    let house = stub.house();
     let ended = house
         .run(&["run", "--in-process", "--model", "openai/m", "hi"])
         .well();
@@ -130,7 +124,7 @@ fn each_failure_says_what_to_do() {
     ];
     for (what, reply, wanted) in table {
         let stub = Stub::new(move |_| reply.clone());
-        let house = openai(&stub);
+        let house = stub.house();
         let ended = house.run(&["run", "--model", "openai/m", "hi"]);
         assert_eq!(ended.code, 1, "{what}: {ended:?}");
         for word in wanted {

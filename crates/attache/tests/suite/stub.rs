@@ -3,9 +3,12 @@
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+
+use crate::house::House;
 
 /// What the server does with a request.
 #[derive(Clone)]
@@ -24,6 +27,7 @@ type Say = dyn Fn(&Value) -> Reply + Send + Sync;
 pub(crate) struct Stub {
     port: u16,
     requests: Arc<Mutex<Vec<Value>>>,
+    answering: Arc<AtomicUsize>,
 }
 
 impl Stub {
@@ -32,18 +36,36 @@ impl Stub {
         let port = listener.local_addr().unwrap().port();
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let seen = Arc::clone(&requests);
+        let answering: Arc<AtomicUsize> = Arc::default();
+        let now = Arc::clone(&answering);
         let say: Arc<Say> = Arc::new(say);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let (say, seen) = (Arc::clone(&say), Arc::clone(&seen));
-                std::thread::spawn(move || serve(stream, &*say, &seen));
+                let (say, seen, now) = (Arc::clone(&say), Arc::clone(&seen), Arc::clone(&now));
+                std::thread::spawn(move || serve(stream, &*say, &seen, &now));
             }
         });
-        Self { port, requests }
+        Self {
+            port,
+            requests,
+            answering,
+        }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    /// A house whose preset `openai` is this server.
+    pub(crate) fn house(&self) -> House {
+        House::new()
+            .with("OPENAI_API_KEY", "sk-test")
+            .with("OPENAI_BASE_URL", &self.url("/v1"))
+    }
+
+    /// How many requests are being answered.
+    pub(crate) fn answering(&self) -> usize {
+        self.answering.load(Ordering::SeqCst)
     }
 
     pub(crate) fn requests(&self) -> Vec<Value> {
@@ -51,7 +73,7 @@ impl Stub {
     }
 }
 
-fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>) {
+fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>, answering: &AtomicUsize) {
     let mut out = stream.try_clone().unwrap();
     let mut input = BufReader::new(stream);
     loop {
@@ -78,7 +100,10 @@ fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>) {
         let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let reply = say(&request);
         seen.lock().unwrap().push(request);
-        if play(&mut out, reply).is_err() {
+        answering.fetch_add(1, Ordering::SeqCst);
+        let played = play(&mut out, reply);
+        answering.fetch_sub(1, Ordering::SeqCst);
+        if played.is_err() {
             return;
         }
     }
@@ -189,6 +214,36 @@ pub(crate) fn last_user(request: &Value) -> String {
         .find(|message| message["role"] == "user");
     last.map(|message| message["content"].to_string())
         .unwrap_or_default()
+}
+
+/// Each call is answered exactly once, right behind its message.
+pub(crate) fn well_formed(request: &Value) {
+    let messages = request["messages"].as_array().unwrap();
+    let mut open: Vec<String> = Vec::new();
+    for message in messages {
+        match message["role"].as_str().unwrap() {
+            "tool" => {
+                let id = message["tool_call_id"].as_str().unwrap();
+                assert_eq!(open.first().map(String::as_str), Some(id), "{request}");
+                open.remove(0);
+            }
+            _ => assert!(open.is_empty(), "a call without its result: {request}"),
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            open.push(call["id"].as_str().unwrap().to_owned());
+        }
+    }
+    assert!(open.is_empty(), "{request}");
+}
+
+/// The first id that stands behind `session_id` in a text.
+pub(crate) fn session_named(text: &str) -> Option<String> {
+    let (_, behind) = text.split_once("session_id")?;
+    let id = behind.chars().skip_while(|c| !c.is_ascii_digit());
+    Some(
+        id.take_while(|c| c.is_ascii_hexdigit() || *c == '-')
+            .collect(),
+    )
 }
 
 /// An Anthropic stream of one text.
