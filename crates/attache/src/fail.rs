@@ -56,8 +56,9 @@ impl Failure {
 impl From<WireError> for Failure {
     fn from(error: WireError) -> Self {
         let exit = match error.category.as_str() {
+            // What a run would fail on.
+            _ if error.code == "model-unknown" || error.code.starts_with("provider-") => FAILED,
             "invalid" => USAGE,
-            "not-found" if error.code == "model-unknown" => FAILED,
             "not-found" | "unavailable" => NOT_FOUND,
             "conflict" => NOT_FOUND,
             "refused" => REFUSED,

@@ -12,8 +12,8 @@ use std::sync::Arc;
 
 use attache_agent::{Definition, Toolsets};
 use attache_engine::{
-    Catalog, CatalogEntry, Config, Engine, EngineHandle, Environment, Identity, Models, NewRoot,
-    SystemTime,
+    Catalog, CatalogEntry, Config, Engine, EngineError, EngineHandle, Environment, Identity,
+    Models, NewRoot, SystemTime,
 };
 use attache_model::{BoxFuture, Deltas, Model, ModelStream, Request, StreamStep};
 use attache_session::{
@@ -30,7 +30,11 @@ const TEXT: &str = "The parser lives in src/parse.rs; the entry point is `parse_
 struct Silent;
 
 impl Models for Silent {
-    fn resolve(&self, _name: &str, _environment: &Environment) -> Result<Arc<dyn Model>, String> {
+    fn resolve(
+        &self,
+        _name: &str,
+        _environment: &Environment,
+    ) -> Result<Arc<dyn Model>, EngineError> {
         Ok(Arc::new(Self))
     }
 }

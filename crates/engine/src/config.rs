@@ -11,6 +11,7 @@ use attache_store::Store;
 
 use crate::catalog::Catalog;
 use crate::clock::Time;
+use crate::error::EngineError;
 
 /// What an engine is given.
 #[derive(Clone)]
@@ -67,6 +68,7 @@ pub trait Models: Send + Sync {
     ///
     /// # Errors
     ///
-    /// A safe text that says what is wrong and what to do.
-    fn resolve(&self, name: &str, environment: &Environment) -> Result<Arc<dyn Model>, String>;
+    /// [`EngineError`] with a safe text that says what is wrong and what to do.
+    fn resolve(&self, name: &str, environment: &Environment)
+    -> Result<Arc<dyn Model>, EngineError>;
 }

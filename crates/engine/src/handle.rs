@@ -92,6 +92,8 @@ impl EngineHandle {
             .toolsets
             .belt(&definition.tools)
             .map_err(|error| EngineError::new(ErrorCode::DefinitionInvalid, error.to_string()))?;
+        // Nothing is made whose first run could only fail.
+        shared.config.models.resolve(&model, &environment)?;
         let id = id.unwrap_or_else(|| SessionId(shared.config.time.fresh()));
         let created = Created {
             name: name.unwrap_or_else(|| definition.name.clone()).into(),

@@ -118,14 +118,19 @@ pub(crate) fn child_of(
     let named = definition.working_directory.as_deref().filter(|_| !own);
     let working_directory = inside(&parents.working_directory, asked.or(named))?;
     let name = new.name.clone().unwrap_or_else(|| definition.name.clone());
+    // The parent's model may have been chosen by hand: it goes with the parent's definition.
+    let model = match definition.model.as_deref().filter(|_| !own) {
+        Some(named) => {
+            let environment = shared.environment(parents.root);
+            shared.config.models.resolve(named, &environment)?;
+            named.into()
+        }
+        None => model,
+    };
     Ok(Created {
         name: name.into(),
         agent: definition.name.as_str().into(),
-        // The parent's model may have been chosen by hand: it goes with the parent's definition.
-        model: match definition.model.as_deref().filter(|_| !own) {
-            Some(named) => named.into(),
-            None => model,
-        },
+        model,
         definition: match &new.definition {
             None => parents.definition.clone(),
             Some(_) => definition.to_json(),

@@ -4,9 +4,11 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_model::{HttpClient, Model, ProviderConfig, Providers};
+use attache_model::{HttpClient, Model, ProviderConfig, Providers, ResolveError};
+use attache_session::ErrorCode;
 
 use crate::config::{Environment, Models};
+use crate::error::EngineError;
 
 /// Sets of providers that are kept; one for each set of variables that clients handed over.
 const MOST: usize = 64;
@@ -65,9 +67,21 @@ impl ProviderModels {
 }
 
 impl Models for ProviderModels {
-    fn resolve(&self, name: &str, environment: &Environment) -> Result<Arc<dyn Model>, String> {
-        self.providers(environment)
-            .resolve(name)
-            .map_err(|error| error.to_string())
+    fn resolve(
+        &self,
+        name: &str,
+        environment: &Environment,
+    ) -> Result<Arc<dyn Model>, EngineError> {
+        self.providers(environment).resolve(name).map_err(|error| {
+            let code = match &error {
+                ResolveError::NotAModel { .. }
+                | ResolveError::UnknownProvider { .. }
+                | ResolveError::ScriptUnreadable { .. }
+                | ResolveError::Script(_) => ErrorCode::ModelUnknown,
+                ResolveError::MissingKey { .. } => ErrorCode::ProviderAuth,
+                ResolveError::BadBaseUrl { .. } => ErrorCode::ProviderUnreachable,
+            };
+            EngineError::new(code, error.to_string())
+        })
     }
 }

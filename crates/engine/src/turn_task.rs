@@ -109,7 +109,7 @@ fn prepare(
         .config
         .models
         .resolve(&created.model, &shared.environment(created.root))
-        .map_err(|text| (EndReason::ProviderError, text))?;
+        .map_err(|error| (EndReason::ProviderError, error.message))?;
     let definition = &compiled.definition;
     let system = system_prompt(
         &definition.instructions,

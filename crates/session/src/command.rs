@@ -283,6 +283,12 @@ pub enum Rejected {
     /// Text with nothing in it.
     #[error("the text is empty")]
     EmptyText,
+    /// A queue's name with nothing in it, or a long one.
+    #[error("a queue's name has 1 to {most} characters")]
+    QueueName {
+        /// The most that it may have.
+        most: usize,
+    },
     /// The session takes no input.
     #[error("the session takes no input")]
     NoUserInput,

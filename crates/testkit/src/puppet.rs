@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache_engine::{Environment, Models};
+use attache_engine::{EngineError, Environment, Models};
 use attache_model::{
     BoxFuture, Delta, Deltas, Message, Model, ModelError, ModelStream, Part, Request, StopReason,
     StreamStep, Usage,
@@ -192,7 +192,11 @@ fn texts(parts: &[Part]) -> String {
 }
 
 impl Models for Puppet {
-    fn resolve(&self, _name: &str, _environment: &Environment) -> Result<Arc<dyn Model>, String> {
+    fn resolve(
+        &self,
+        _name: &str,
+        _environment: &Environment,
+    ) -> Result<Arc<dyn Model>, EngineError> {
         Ok(Arc::new(self.clone()))
     }
 }

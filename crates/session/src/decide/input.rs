@@ -97,6 +97,9 @@ pub(super) fn relocate(
     Ok(Answer::Done)
 }
 
+/// Longest name of a queue, in characters: it stands at the head of a list.
+const QUEUE_NAME_CHARS: usize = 100;
+
 pub(super) fn create_queue(
     draft: &mut Draft,
     name: Option<&Arc<str>>,
@@ -107,7 +110,11 @@ pub(super) fn create_queue(
     let name = name
         .cloned()
         .unwrap_or_else(|| format!("queue {}", number + 1).into());
-    not_empty(&name)?;
+    if name.trim().is_empty() || name.chars().count() > QUEUE_NAME_CHARS {
+        return Err(Rejected::QueueName {
+            most: QUEUE_NAME_CHARS,
+        });
+    }
     let before_hold = (immediacy == Immediacy::Held).then_some(Immediacy::Queue);
     draft.push(Event::QueueSet {
         queue,

@@ -360,7 +360,10 @@ fn a_queue_has_a_name() {
     };
     desk.does(named("later"));
     assert_eq!(&*desk.state.queue(Custom(1)).unwrap().name, "later");
-    assert_eq!(desk.refuses(named("  ")), Rejected::EmptyText);
+    for name in ["", "  ", &"é".repeat(101)] {
+        assert_eq!(desk.refuses(named(name)), Rejected::QueueName { most: 100 });
+    }
+    desk.does(named(&"é".repeat(100)));
 }
 
 #[test]
