@@ -169,6 +169,7 @@ pub(crate) struct Run {
 #[derive(Args, Debug)]
 pub(crate) struct Chat {
     /// A session that exists; a new one by default.
+    #[arg(conflicts_with_all = ["agent", "model", "parameters"])]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) choice: Choice,
@@ -303,6 +304,21 @@ mod tests {
                 "{} has no example",
                 sub.get_name()
             );
+        }
+    }
+
+    /// Help is what the tables of bad input are made from.
+    #[test]
+    fn help_hides_nothing_that_takes_a_value() {
+        for sub in Cli::command().get_subcommands() {
+            assert!(!sub.is_hide_set(), "{}", sub.get_name());
+            for argument in sub
+                .get_arguments()
+                .filter(|argument| argument.is_hide_set())
+            {
+                let name = (sub.get_name(), argument.get_id().as_str());
+                assert!(!argument.get_action().takes_values(), "{name:?}");
+            }
         }
     }
 }

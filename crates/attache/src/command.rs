@@ -24,6 +24,7 @@ use attache_client::{Client, ClientError};
 use crate::cli::{Choice, Cli, Command};
 use crate::clock;
 use crate::fail::Failure;
+use crate::find;
 use crate::link::{self, Link};
 use crate::output::Output;
 
@@ -148,6 +149,6 @@ async fn done(client: &Client, ask: Ask) -> Result<bool, Failure> {
 /// The daemon, and a session of it that a person named.
 async fn session(id: &str) -> Result<(Link, attache_client::protocol::SessionView), Failure> {
     let link = Link::daemon().await?;
-    let session = link.find(id).await?;
+    let session = find::session(&link.client, id).await?;
     Ok((link, session))
 }

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use attache_client::protocol::{Answer, Command, SessionView};
-use attache_client::{Client, ClientError, Streams, connect, connect_or_start};
+use attache_client::{Client, Streams, connect, connect_or_start};
 use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
 use crate::clock;
@@ -68,38 +67,6 @@ impl Link {
         if let Some(host) = self.host {
             host.shutdown("the command has ended").await;
         }
-    }
-
-    /// The id of a session that a person typed: a full one, or at least 6 characters of its end.
-    pub(crate) async fn find(&self, text: &str) -> Result<SessionView, Failure> {
-        let answer = self
-            .client
-            .ask(Command::Resolve {
-                text: text.to_owned(),
-            })
-            .await?;
-        let Answer::Sessions { mut sessions, more } = answer else {
-            return Err(ClientError::Unexpected.into());
-        };
-        if sessions.len() == 1 && !more {
-            return sessions.pop().ok_or_else(|| ClientError::Unexpected.into());
-        }
-        let mut candidates: Vec<String> = sessions
-            .iter()
-            .map(|session| format!("  {}  {}", session.session_id, session.name))
-            .collect();
-        if more {
-            candidates.push("  and more".to_owned());
-        }
-        Err(Failure::new(
-            NOT_FOUND,
-            "unknown-session",
-            format!(
-                "{text:?} is the end of several session ids:\n{}",
-                candidates.join("\n")
-            ),
-        )
-        .with_hint("Type more characters."))
     }
 }
 

@@ -5,6 +5,7 @@ mod cli;
 mod clock;
 mod command;
 mod fail;
+mod find;
 mod interrupts;
 mod link;
 mod output;

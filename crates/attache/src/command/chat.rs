@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 use super::{done, new_session};
 use crate::cli::Chat;
 use crate::fail::Failure;
+use crate::find;
 use crate::interrupts::Interrupts;
 use crate::link::{self, Link};
 use crate::output::Output;
@@ -22,7 +23,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
     }
     let mut link = Link::daemon().await?;
     let session = match id {
-        Some(id) => link.find(&id).await?,
+        Some(id) => find::session(&link.client, &id).await?,
         None => {
             let new = new_session(&choice, None, true)?;
             match link

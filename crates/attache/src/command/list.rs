@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::cli::StatusName;
 use crate::fail::Failure;
+use crate::find;
 use crate::link::Link;
 use crate::output::Output;
 use crate::shape;
@@ -50,7 +51,7 @@ fn row(session: &SessionView, output: &Output) -> String {
 pub(crate) async fn tree(id: Option<&str>, output: &Output) -> Result<u8, Failure> {
     let link = Link::daemon().await?;
     let root = match id {
-        Some(id) => Some(link.find(id).await?.session_id),
+        Some(id) => Some(find::session(&link.client, id).await?.session_id),
         None => None,
     };
     let rows = link.client.sessions(root.as_deref()).await?;
