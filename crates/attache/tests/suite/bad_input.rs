@@ -1,6 +1,12 @@
 //! Bad input on every command: a clear error, the right exit code, nothing changed. The table is
 //! made from the commands that the binary itself names, so a new one cannot be forgotten.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
+use serde_json::Value;
+
+use crate::door::Door;
 use crate::house::House;
 
 /// The subcommands that help names.
@@ -36,12 +42,18 @@ fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
     }
 }
 
+/// A session that has nothing to do.
+fn idle(house: &House) -> String {
+    let line = ["run", "--detach", "--model", "echo/any", "x"];
+    let id = house.run(&line).well().out.trim().to_owned();
+    house.run(&["wait", &id]).well();
+    id
+}
+
 #[test]
 fn ids_that_name_nothing_are_not_found_on_every_command() {
     let house = House::new();
-    house
-        .run(&["run", "--detach", "--model", "echo/any", "x"])
-        .well();
+    idle(&house);
     let before = house.ls();
     let long = "f".repeat(10_000);
     let random = "01931f2e-0000-7000-8000-0123456789ab";
@@ -103,19 +115,156 @@ fn unknown_flags_and_missing_arguments_are_usage_errors_on_every_command() {
     assert_eq!(house.run(&["events", "x", "--limit", "0"]).code, 2);
     assert_eq!(house.run(&["events", "x", "--limit", "201"]).code, 2);
     assert_eq!(house.run(&["events", "x", "--type", "poem"]).code, 2);
-    assert_eq!(house.run(&["run", "--param", "novalue", "x"]).code, 2);
+    let model = ["chat", "x", "--model", "echo/any"];
+    assert_eq!(house.run(&model).code, 2, "a session has its model already");
     assert_eq!(house.daemon(), None, "a usage error starts no daemon");
+}
+
+/// Arguments of a command that take a value, as its help names them: `<ID>`, `[DIR]`, `--limit`.
+fn arguments(house: &House, command: &str) -> Vec<String> {
+    let help = house.run(&[command, "-h"]).well().out;
+    let (_, list) = help.split_once("\n\nUsage:").unwrap();
+    let (list, _) = list.split_once("\nExample").unwrap();
+    let lines = list.lines().filter_map(|line| line.strip_prefix("  "));
+    lines
+        .filter_map(|line| {
+            let words: Vec<&str> = line.split_whitespace().take(2).collect();
+            match words[..] {
+                [name, ..] if name.starts_with(['<', '[']) => Some(name.to_owned()),
+                [name, value] if name.starts_with("--") && value.starts_with('<') => {
+                    Some(name.to_owned())
+                }
+                _ => None,
+            }
+        })
+        .collect()
+}
+
+/// What is no good as the value of an argument, with the exit code and a part of the message. An
+/// argument that is not in this table fails the test below.
+fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)> {
+    let rows: &[(&str, i32, &'static str)] = match (command, argument) {
+        (_, "<ID>" | "[ID]") => &[("", 3, "there is no session")],
+        ("demo", "[DIR]") => &[("nowhere", 3, "nowhere"), ("", 2, "a value is required")],
+        ("run", "<PROMPT>") | ("send", "<TEXT>") => &[("", 2, "is empty"), (" \n", 2, "is empty")],
+        ("run" | "chat", "--agent") => &[
+            ("none", 3, "there is no agent definition"),
+            ("", 3, "there is no agent definition"),
+            ("../../etc/passwd", 3, "there is no agent definition"),
+        ],
+        ("run" | "chat", "--model") => &[
+            ("none", 1, "write PROVIDER/MODEL"),
+            ("", 1, "write PROVIDER/MODEL"),
+            ("echo/", 1, "write PROVIDER/MODEL"),
+            ("none/x", 1, "there is no provider \"none\""),
+            ("openai/x", 1, "set OPENAI_API_KEY"),
+            ("scripted/none.yaml", 1, "none.yaml"),
+        ],
+        ("run" | "chat", "--param") => &[
+            ("novalue", 2, "NAME=VALUE"),
+            ("=1", 2, "NAME=VALUE"),
+            ("a=1", 2, "has no parameter `a`"),
+        ],
+        ("serve", "--store") => &[
+            ("nothing", 2, "sqlite:FOLDER"),
+            ("sqlite:", 2, "sqlite:FOLDER"),
+            ("postgres://localhost/a", 2, "sqlite:FOLDER"),
+        ],
+        ("serve", "--profile") => &[("", 2, "a value is required")],
+        ("ls", "--status") | ("events", "--type") => &[("poem", 2, "possible values")],
+        ("events", "--after") => &[("yesterday", 2, "is no time"), ("", 2, "is no time")],
+        // Any text may be looked for, and an empty one is in all.
+        ("events", "--search") => &[],
+        ("events", "--limit") => &[
+            ("0", 2, "1..=200"),
+            ("201", 2, "1..=200"),
+            ("x", 2, "invalid"),
+        ],
+        ("wait", "--timeout") => &[
+            ("x", 2, "invalid"),
+            ("-1", 2, "unexpected"),
+            ("99999999999999999999", 2, "too large"),
+        ],
+        ("send", "--queue") => &[
+            ("", 2, "1 to 100 characters"),
+            ("LONG", 2, "1 to 100 characters"),
+        ],
+        ("completions", "<SHELL>") => &[("ksh", 2, "possible values")],
+        other => panic!("{other:?} is new: say here what is no good for it"),
+    };
+    let long = |value: &str| value.replace("LONG", &"q".repeat(101));
+    let rows = rows.iter();
+    rows.map(|(value, code, text)| (long(value), *code, *text))
+        .collect()
+}
+
+/// A command line that would do well, but for the value of one argument.
+fn line_with<'a>(
+    command: &'a str,
+    argument: &'a str,
+    value: &'a OsStr,
+    id: &'a str,
+) -> Vec<&'a OsStr> {
+    let with = |name: &str, good: &'a str| {
+        if name == argument {
+            value
+        } else {
+            good.as_ref()
+        }
+    };
+    let mut line = vec![OsStr::new(command)];
+    match command {
+        "run" => line.push(with("<PROMPT>", "x")),
+        "send" => line.extend([with("<ID>", id), with("<TEXT>", "x")]),
+        "completions" => line.push(with("<SHELL>", "bash")),
+        "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" => {
+            line.push(with("<ID>", id));
+        }
+        _ if argument.starts_with('[') => line.push(value),
+        _ => {}
+    }
+    if ["run", "chat"].contains(&command) && !["--model", "[ID]"].contains(&argument) {
+        line.extend([OsStr::new("--model"), OsStr::new("echo/any")]);
+    }
+    if argument.starts_with("--") {
+        line.extend([OsStr::new(argument), value]);
+    }
+    line
+}
+
+#[test]
+fn a_bad_value_of_any_argument_is_refused_and_nothing_changes() {
+    let house = House::new();
+    let id = &idle(&house);
+    let before = house.run(&["show", id, "--json"]).well().json();
+    let mut tried = 0;
+    for command in commands(&house) {
+        for argument in arguments(&house, &command) {
+            let not_text = OsStr::from_bytes(b"caf\xff");
+            let line = line_with(&command, &argument, not_text, id);
+            let ended = house.run(&line);
+            // A folder's name is bytes; this one is not there.
+            let code = if argument == "[DIR]" { 3 } else { 2 };
+            assert_eq!(ended.code, code, "{line:?}: {ended:?}");
+            for (value, code, wanted) in bad_values(&command, &argument) {
+                let line = line_with(&command, &argument, OsStr::new(&value), id);
+                let ended = house.run(&line);
+                assert_eq!(ended.code, code, "{line:?}: {ended:?}");
+                assert!(ended.err.contains(wanted), "{line:?}: {ended:?}");
+                assert_eq!(ended.out, "", "{line:?}");
+                tried += 1;
+            }
+        }
+    }
+    assert!(tried > 40, "{tried}");
+    assert_eq!(house.ls().len(), 1, "no session was made");
+    assert_eq!(house.run(&["show", id, "--json"]).well().json(), before);
 }
 
 #[test]
 fn text_that_cannot_be_sent_is_refused_and_nothing_changes() {
     let house = House::new();
-    let id = house
-        .run(&["run", "--detach", "--model", "echo/any", "x"])
-        .well()
-        .out;
-    let id = id.trim();
-    house.run(&["wait", id]).well();
+    let id = &idle(&house);
     let before = house.ls();
     let ten = vec![b'a'; 10 * 1024 * 1024];
     let table: [(&[u8], &str); 4] = [
@@ -190,20 +339,53 @@ fn broken_files_are_named_with_their_place() {
 }
 
 #[test]
-fn an_ambiguous_end_of_an_id_lists_its_candidates() {
+fn an_id_that_names_no_one_session_lists_up_to_five_that_it_may_mean() {
     let house = House::new();
-    let new = |house: &House| {
-        house
-            .run(&["run", "--detach", "--model", "echo/any", "x"])
-            .well()
-            .out
-            .trim()
-            .to_owned()
+    let mut door = Door::greeted(&house);
+    let ids: Vec<String> = (1..=6)
+        .map(|number| format!("01931f2e-000{number}-7000-8000-0000000{number}abcd"))
+        .collect();
+    for id in &ids {
+        door.create(id, Value::Null, true, &house);
+    }
+    let same = "01931f2e-0007-7000-8000-0000aaa6abcd";
+    door.create(same, Value::Null, true, &house);
+    let listed = |ids: &[&str], more: bool| {
+        let lines = ids.iter().map(|id| format!("  {id}  attache\n"));
+        let more = if more { "  and more\n" } else { "" };
+        format!("{}{more}", lines.collect::<String>())
     };
-    let id = new(&house);
-    // Six characters are rarely shared by chance, so the rule is tried with what is too short.
-    let short = &id[id.len() - 5..];
-    assert_eq!(house.run(&["show", short]).code, 3);
-    house.run(&["show", &id[id.len() - 6..]]).well();
-    house.run(&["show", &id.to_uppercase()]).well();
+    let is_listed = |line: &str| line.starts_with("  0") || line == "  and more";
+    let newest: Vec<&str> = ids[2..].iter().rev().map(String::as_str).collect();
+    let five = [&[same][..], &newest].concat();
+    for (typed, wanted) in [
+        // Too short, mistyped before the last four, the beginning, the name.
+        ("6ABCD", listed(&[same, &ids[5]], false)),
+        ("abcd", listed(&five[..5], true)),
+        ("ffffabcd", listed(&five[..5], true)),
+        ("01931f2e-0003", listed(&[&ids[2]], false)),
+        ("Attache", listed(&five[..5], true)),
+        ("nothing-like-it", String::new()),
+    ] {
+        for command in commands(&house) {
+            let Some(arguments) = with_id(&command, typed) else {
+                continue;
+            };
+            let line = [&[command.as_str()][..], &arguments].concat();
+            let ended = house.run(&line);
+            assert_eq!(ended.code, 3, "{command} {typed}: {ended:?}");
+            let lines = ended.err.lines().filter(|line| is_listed(line));
+            let shown: String = lines.map(|line| format!("{line}\n")).collect();
+            assert_eq!(shown, wanted, "{command} {typed}");
+        }
+    }
+    // Six characters that several share are refused as well.
+    let twin = "01931f2e-0008-7000-8000-0000bba6abcd";
+    door.create(twin, Value::Null, true, &house);
+    let ended = house.run(&["show", "a6abcd"]);
+    assert_eq!(ended.code, 3, "{ended:?}");
+    let both = listed(&[same, twin], false);
+    let wanted = format!("\"a6abcd\" is the end of several session ids:\n{both}");
+    assert!(ended.err.contains(&wanted), "{ended:?}");
+    house.run(&["show", &same[26..].to_uppercase()]).well();
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::house::House;
 
-struct Door {
+pub(crate) struct Door {
     out: UnixStream,
     lines: BufReader<UnixStream>,
     validator: jsonschema::Validator,
@@ -32,7 +32,7 @@ impl Door {
         }
     }
 
-    fn greeted(house: &House) -> Self {
+    pub(crate) fn greeted(house: &House) -> Self {
         let mut door = Self::open(house);
         door.say(&json!({ "type": "hello", "version": 1, "features": [], "program": "test" }));
         let hello = door.hear();
@@ -82,7 +82,13 @@ impl Door {
         }
     }
 
-    fn create(&mut self, session: &str, first: Value, detached: bool, house: &House) -> Value {
+    pub(crate) fn create(
+        &mut self,
+        session: &str,
+        first: Value,
+        detached: bool,
+        house: &House,
+    ) -> Value {
         let body = json!({
             "kind": "create-session", "session-id": session, "agent": null, "model": "echo/any",
             "parameters": {}, "working-directory": house.work().canonicalize().unwrap(),

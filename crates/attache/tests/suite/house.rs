@@ -1,6 +1,7 @@
 //! A house of one's own for each test: state folder, settings, working folder, and the binary in it.
 //! Whatever daemon was started there ends with it.
 
+use std::ffi::OsStr;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -85,7 +86,7 @@ impl House {
     }
 
     /// A command in this house, not yet started.
-    pub(crate) fn command(&self, arguments: &[&str]) -> Command {
+    pub(crate) fn command(&self, arguments: &[impl AsRef<OsStr>]) -> Command {
         self.command_of(Path::new(env!("CARGO_BIN_EXE_attache")), arguments)
     }
 
@@ -94,7 +95,7 @@ impl House {
         clippy::disallowed_methods,
         reason = "these tests walk the true binary"
     )]
-    pub(crate) fn command_of(&self, program: &Path, arguments: &[&str]) -> Command {
+    pub(crate) fn command_of(&self, program: &Path, arguments: &[impl AsRef<OsStr>]) -> Command {
         let mut command = Command::new(program);
         command
             .args(arguments)
@@ -113,7 +114,7 @@ impl House {
     }
 
     /// Runs a command to its end.
-    pub(crate) fn run(&self, arguments: &[&str]) -> Ended {
+    pub(crate) fn run(&self, arguments: &[impl AsRef<OsStr>]) -> Ended {
         ended(self.command(arguments).output().unwrap())
     }
 
