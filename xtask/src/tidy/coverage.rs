@@ -14,10 +14,7 @@ pub(super) fn check(page: Option<&str>, code: &[Source]) -> Vec<Finding> {
     let Some(page) = page else {
         return vec![Finding::error(PAGE, 0, "the page is missing")];
     };
-    let functions: HashSet<&str> = code
-        .iter()
-        .flat_map(|file| function_names(&file.code))
-        .collect();
+    let tests: HashSet<&str> = code.iter().flat_map(|file| tests(&file.code)).collect();
     let mut found = Vec::new();
     let mut column = None;
     let mut tables = 0;
@@ -44,7 +41,7 @@ pub(super) fn check(page: Option<&str>, code: &[Source]) -> Vec<Finding> {
             ));
             continue;
         };
-        found.extend(faults(cell, &functions).map(|text| Finding::error(PAGE, index + 1, text)));
+        found.extend(faults(cell, &tests).map(|text| Finding::error(PAGE, index + 1, text)));
     }
     if tables == 0 {
         found.push(Finding::error(PAGE, 0, "no table with a column `Test`"));
@@ -53,10 +50,7 @@ pub(super) fn check(page: Option<&str>, code: &[Source]) -> Vec<Finding> {
 }
 
 /// What is wrong with one cell of the test column.
-fn faults<'a>(
-    cell: &'a str,
-    functions: &'a HashSet<&str>,
-) -> Box<dyn Iterator<Item = String> + 'a> {
+fn faults<'a>(cell: &'a str, tests: &'a HashSet<&str>) -> Box<dyn Iterator<Item = String> + 'a> {
     if let Some(part) = cell.strip_prefix("later:") {
         let fault = part
             .trim()
@@ -69,8 +63,8 @@ fn faults<'a>(
         return Box::new(std::iter::once("the row names no test".to_owned()));
     }
     Box::new(names.into_iter().filter_map(|name| {
-        let function = name.rsplit("::").next().unwrap_or(name).trim();
-        (!functions.contains(function)).then(|| format!("no test function `{function}`"))
+        let test = name.rsplit("::").next().unwrap_or(name).trim();
+        (!tests.contains(test)).then(|| format!("no test function `{test}`"))
     }))
 }
 
@@ -85,11 +79,18 @@ fn is_rule(cell: &str) -> bool {
     !cell.is_empty() && cell.chars().all(|c| c == '-' || c == ':')
 }
 
-/// All names that follow the word `fn` in blanked code.
-fn function_names(code: &str) -> impl Iterator<Item = &str> {
+/// The names of all tests in blanked code: functions under a test attribute that are not ignored.
+fn tests(code: &str) -> impl Iterator<Item = &str> {
     let word = |c: char| c == '_' || c.is_alphanumeric();
     code.match_indices("fn ").filter_map(move |(at, found)| {
-        if code[..at].chars().next_back().is_some_and(word) {
+        let before = &code[..at];
+        if before.chars().next_back().is_some_and(word) {
+            return None;
+        }
+        // Between the item before and the name stand attributes and keywords.
+        let head = before.rsplit(['{', '}', ';']).next().unwrap_or_default();
+        let is_test = head.contains("#[test]") || head.contains("#[tokio::test");
+        if !is_test || head.contains("#[ignore") {
             return None;
         }
         let rest = &code[at + found.len()..];
@@ -107,7 +108,9 @@ mod tests {
     fn sentences(rows: &str) -> Vec<String> {
         let code = [Source::new(
             "crates/tools/tests/list.rs",
-            "// fn in_a_comment\n#[test]\nfn list_filters() {}\nasync fn list_is_bounded() {}\n",
+            "// #[test] fn in_a_comment\n#[test]\nfn list_filters() {}\nfn helper() {}\n#[test]\n#[ignore]\n\
+             fn passed_over() {}\nmod a {\n#[expect(x)]\n#[tokio::test(flavor = \"\")]\nasync fn \
+             list_is_bounded() {}\n}\n",
         )];
         check(Some(&format!("{HEADER}{rows}")), &code)
             .iter()
@@ -135,6 +138,13 @@ mod tests {
             [
                 "5 no test function `list_filter`",
                 "6 no test function `in_a_comment`",
+            ]
+        );
+        assert_eq!(
+            sentences("| a | 000 | `helper` |\n| b | 000 | `passed_over` |\n"),
+            [
+                "5 no test function `helper`",
+                "6 no test function `passed_over`",
             ]
         );
     }
