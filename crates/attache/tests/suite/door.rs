@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use serde_json::{Value, json};
 
 use crate::house::House;
+use crate::stub::{Reply, Stub, chat_piece};
 
 pub(crate) struct Door {
     out: UnixStream,
@@ -119,7 +120,6 @@ fn a_stream_is_a_snapshot_and_what_follows() {
     door.say(&json!({ "type": "command", "command-id": "s", "body": {
         "kind": "enqueue", "session-id": ID, "queue": { "kind": "default" }, "text": "hello there",
         "start": false, "environment": {} } }));
-    let mut streamed = String::new();
     let mut items = Vec::new();
     loop {
         let frame = door.hear();
@@ -128,17 +128,15 @@ fn a_stream_is_a_snapshot_and_what_follows() {
         }
         assert_eq!(frame["epoch"], snapshot["epoch"]);
         let sequence = frame["sequence"].as_u64().unwrap();
-        assert!(
-            sequence + 1 >= next,
-            "sequences go up: {sequence} after {next}"
-        );
-        next = next.max(sequence);
+        assert!(sequence >= next, "sequences go up: {sequence} after {next}");
+        next = sequence;
         match frame["patch"]["topic"].as_str().unwrap() {
-            "item-text" => {
-                assert_eq!(frame["live"], true);
-                streamed.push_str(frame["patch"]["text"].as_str().unwrap());
+            "item-text" => assert_eq!(frame["live"], true),
+            "item-put" => {
+                items.push(frame["patch"]["item"]["text"].as_str().unwrap().to_owned());
+                // The number of a record is its own.
+                next += 1;
             }
-            "item-put" => items.push(frame["patch"]["item"]["text"].as_str().unwrap().to_owned()),
             "session-put" if frame["patch"]["session"]["status"] == "idle" && items.len() == 2 => {
                 break;
             }
@@ -146,9 +144,51 @@ fn a_stream_is_a_snapshot_and_what_follows() {
         }
     }
     assert_eq!(items, ["hello there", "hello there"]);
-    assert!("hello there".starts_with(&streamed), "{streamed}");
     let ended = door.ask("t", json!({ "kind": "terminate", "session-id": ID }));
     assert_eq!(ended["body"]["changed"], true);
+}
+
+#[test]
+fn text_streams_live_with_its_offset_and_a_record_replaces_it() {
+    let stub = Stub::new(|_| Reply::Silence(vec![chat_piece("half an "), chat_piece("answer")]));
+    let house = House::new();
+    let mut door = Door::greeted(&house);
+    let create = json!({
+        "kind": "create-session", "session-id": ID, "agent": null, "model": "openai/m",
+        "parameters": {}, "working-directory": house.work().canonicalize().unwrap(),
+        "name": null, "first-message": null, "detached": true,
+        "environment": { "OPENAI_API_KEY": "sk-test", "OPENAI_BASE_URL": stub.url("/v1") },
+    });
+    door.ask("create", create);
+    door.ask("a", json!({ "kind": "attach", "session-id": ID }));
+    door.ask(
+        "s",
+        json!({ "kind": "enqueue", "session-id": ID, "queue": { "kind": "default" },
+        "text": "go", "start": false, "environment": {} }),
+    );
+    let mut streamed = String::new();
+    while streamed != "half an answer" {
+        let frame = door.hear();
+        if frame["patch"]["topic"] == "item-text" {
+            assert_eq!(frame["live"], true);
+            assert_eq!(
+                frame["patch"]["offset"],
+                streamed.len(),
+                "nothing is missing"
+            );
+            streamed.push_str(frame["patch"]["text"].as_str().unwrap());
+        }
+    }
+    door.say(&json!({ "type": "command", "command-id": "i",
+        "body": { "kind": "interrupt", "session-id": ID, "tree": false } }));
+    let record = loop {
+        let frame = door.hear();
+        if frame["patch"]["topic"] == "item-put" && frame["patch"]["item"]["kind"] == "assistant" {
+            break frame;
+        }
+    };
+    assert_eq!(record["live"], false);
+    assert_eq!(record["patch"]["item"]["text"], "half an answer");
 }
 
 #[test]
@@ -262,7 +302,7 @@ fn what_is_no_frame_is_refused_and_the_connection_goes_on() {
 }
 
 #[test]
-fn what_may_not_be_seen_and_what_is_not_there_read_the_same() {
+fn what_is_not_there_is_an_unknown_session_to_every_command() {
     let house = House::new();
     let mut door = Door::greeted(&house);
     let other = "01931f2e-0000-7000-8000-00000000ffff";
