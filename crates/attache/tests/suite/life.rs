@@ -1,6 +1,7 @@
 //! The daemon's life: started on demand, one for a state folder, ended in good order or killed;
 //! and what its sessions are afterwards.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::time::Duration;
 
@@ -41,6 +42,31 @@ fn an_idle_daemon_that_was_started_on_demand_leaves() {
     let daemon = house.daemon().unwrap();
     until("the daemon has left", || gone(daemon));
     assert!(!house.state().join("attache.sock").exists());
+}
+
+#[test]
+fn a_daemon_at_work_or_with_a_viewer_stays() {
+    let stub = Stub::new(|_| Reply::Silence(vec![chat_piece("thinking")]));
+    let house = stub.house().with("ATTACHE_DAEMON__IDLE_SECONDS", "1");
+    let started = house
+        .run(&["run", "--detach", "--json", "--model", "openai/m", "go"])
+        .well();
+    let id = started.json()["session_id"].as_str().unwrap().to_owned();
+    let daemon = house.daemon().unwrap();
+    let stays = |why: &str| {
+        let since = Since::now();
+        until(why, || since.passed() > Duration::from_secs(2));
+        assert!(!gone(daemon), "{why}");
+    };
+    stays("a session is at work");
+    let mut viewer = house.spawn(&["events", &id, "--follow"]);
+    let mut seen = BufReader::new(viewer.stdout.take().unwrap());
+    seen.read_line(&mut String::new()).unwrap();
+    house.run(&["interrupt", &id]).well();
+    stays("a viewer is there");
+    viewer.kill().unwrap();
+    viewer.wait().unwrap();
+    until("the daemon has left", || gone(daemon));
 }
 
 #[test]
