@@ -60,8 +60,14 @@ pub(crate) enum Command {
         on_demand: bool,
     },
     /// End the daemon in good order and start it anew.
-    #[command(after_help = "Example:\n  attache restart")]
-    Restart,
+    ///
+    /// Work under way has 30 seconds to come to its end; what then still runs is interrupted.
+    #[command(after_help = "Example:\n  attache restart\n  attache restart --now")]
+    Restart {
+        /// Do not wait: what runs is interrupted after the five seconds that any end of a daemon leaves.
+        #[arg(long)]
+        now: bool,
+    },
     /// List sessions, oldest first.
     #[command(after_help = "Example:\n  attache ls --status running")]
     Ls {

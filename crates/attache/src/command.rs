@@ -58,7 +58,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
             };
             serve::serve(serving, on_demand, output).await
         }
-        Some(Command::Restart) => restart::restart(output).await,
+        Some(Command::Restart { now }) => restart::restart(now, output).await,
         Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,
         Some(Command::Tree { id }) => list::tree(id.as_deref(), output).await,
         Some(Command::Show { id }) => show::show(&id, output).await,

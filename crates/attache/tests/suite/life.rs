@@ -3,6 +3,7 @@
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::sync::{Mutex, mpsc};
 use std::time::Duration;
 
 use serde_json::json;
@@ -278,14 +279,32 @@ fn after_a_kill_nothing_starts_by_itself_and_a_send_goes_on_with_the_history() {
 }
 
 #[test]
-fn a_restart_ends_the_daemon_and_starts_the_program_anew() {
-    let house = House::new();
-    house.run(&["ls"]).well();
+fn a_restart_lets_work_end_starts_the_program_anew_and_does_not_wait_when_told_so() {
+    let (open, gate) = mpsc::sync_channel::<()>(1);
+    let gate = Mutex::new(gate);
+    let stub = Stub::new(move |_| {
+        gate.lock().unwrap().recv().unwrap();
+        chat_text(&["done in time"])
+    });
+    let house = stub.house();
+    let start = ["run", "--detach", "--json", "--model", "openai/m", "go"];
+    house.run(&start).well();
     let before = house.daemon().unwrap();
-    house.run(&["restart"]).well();
+    let mut restart = house.spawn(&["restart"]);
+    let mut told = String::new();
+    let mut notes = BufReader::new(restart.stderr.take().unwrap());
+    notes.read_line(&mut told).unwrap();
+    assert!(told.contains("1 at work"), "{told}");
+    open.send(()).unwrap();
+    assert!(restart.wait().unwrap().success());
     let after = house.daemon().unwrap();
     assert_ne!(before, after);
     assert!(gone(before));
+    assert_eq!(house.ls()[0]["result_preview"], "done in time");
+    house.run(&start).well();
+    house.run(&["restart", "--now"]).well();
+    assert!(gone(after));
+    assert_eq!(house.ls()[1]["outcome"], "interrupted");
 }
 
 #[test]
