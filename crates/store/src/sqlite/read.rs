@@ -55,13 +55,15 @@ impl Readers {
             Some(db) => db,
             None => schema::reader(&self.path)?,
         };
-        let moment = db.unchecked_transaction()?;
+        let say = |words: &str| db.prepare_cached(words)?.execute([]);
+        say("BEGIN")?;
         let result = read(&db);
-        // Nothing was written: there is nothing to commit.
-        drop(moment);
-        let mut idle = lock(&self.idle);
-        if idle.len() < IDLE {
-            idle.push(db);
+        // Nothing was written: this only leaves the moment. A connection that stays in it is closed.
+        if say("COMMIT").is_ok() {
+            let mut idle = lock(&self.idle);
+            if idle.len() < IDLE {
+                idle.push(db);
+            }
         }
         result
     }

@@ -4,6 +4,7 @@ use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::OpenError;
@@ -136,6 +137,9 @@ pub(super) fn copier(path: &Path) -> Result<Connection, rusqlite::Error> {
 fn open(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     let db = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     db.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Otherwise each new value of a parameter makes the statement be prepared again, to look whether
+    // another plan would suit it; our statements have one plan.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(db)
 }
 
