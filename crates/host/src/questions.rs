@@ -3,7 +3,7 @@
 
 use attache_engine::parts::RowFilter;
 use attache_engine::{EngineError, EngineHandle, SessionRow};
-use attache_protocol::{AgentView, Answer, FRAME_LIMIT, HistoryPage, QueueRef, encode};
+use attache_protocol::{AgentView, Answer, FRAME_LIMIT, HistoryPage, QueueRef, encoded_len};
 use attache_session::{
     Answer as Decided, Command as Rule, ErrorCode, Immediacy, QueueId, SessionId,
 };
@@ -62,7 +62,7 @@ pub(crate) fn list(
         after = rows.last().map(|row| row.session).or(after);
         for row in &rows {
             let session = to_wire::session(engine, row);
-            bytes += encode(&session).len();
+            bytes += encoded_len(&session);
             if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
                 return Ok(Answer::Sessions {
                     sessions,
@@ -129,7 +129,7 @@ pub(crate) fn page(
         let Some(item) = to_wire::item(stored.position, &stored.event) else {
             continue;
         };
-        bytes += encode(&item).len();
+        bytes += encoded_len(&item);
         if bytes > FRAME_LIMIT / 2 && !items.is_empty() {
             more = true;
             break;

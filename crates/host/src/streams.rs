@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use attache_engine::parts::{PageQuery, RowFilter};
 use attache_engine::{Change, EngineError, EngineHandle, Observer, SessionRow};
 use attache_protocol::{
-    Delta, FRAME_LIMIT, FromHost, HistoryItem, Patch, Snapshot, Stream, encode,
+    Delta, FRAME_LIMIT, FromHost, HistoryItem, Patch, Snapshot, Stream, encoded_len,
 };
 use attache_session::{Epoch, Event, QueueId, SessionId, State};
 
@@ -45,7 +45,7 @@ pub(crate) async fn attach(
         let Some(item) = to_wire::item(stored.position, &stored.event) else {
             continue;
         };
-        bytes += encode(&item).len();
+        bytes += encoded_len(&item);
         if bytes > PAGE_BYTES && !history.is_empty() {
             more_history = true;
             break;
@@ -244,7 +244,7 @@ pub(crate) fn watch_tree(
             inside.insert(row.session);
         }
         let session = to_wire::session(engine, &row);
-        bytes += encode(&session).len();
+        bytes += encoded_len(&session);
         if bytes > FRAME_LIMIT / 2 && !sessions.is_empty() {
             let patch = Patch::TreeRow {
                 session: Box::new(session),

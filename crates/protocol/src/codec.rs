@@ -31,6 +31,25 @@ pub fn encode<T: Serialize>(frame: &T) -> Vec<u8> {
     serde_json::to_vec(frame).unwrap_or_default()
 }
 
+/// How many bytes [`encode`] would write, without keeping them.
+#[must_use]
+pub fn encoded_len<T: Serialize>(frame: &T) -> usize {
+    struct Count(usize);
+    impl std::io::Write for Count {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0 += bytes.len();
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+    let mut count = Count(0);
+    // See `encode`: it cannot fail.
+    let _written = serde_json::to_writer(&mut count, frame);
+    count.0
+}
+
 /// Reads a frame.
 ///
 /// # Errors
@@ -88,6 +107,7 @@ mod tests {
             },
         );
         let bytes = encode(&frame);
+        assert_eq!(encoded_len(&frame), bytes.len());
         assert!(!bytes.contains(&b'\n'));
         assert_eq!(decode::<FromViewer>(&bytes), Ok(frame));
     }

@@ -13,7 +13,7 @@ mod history;
 mod schema;
 mod session;
 
-pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode};
+pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len};
 pub use command::{AgentView, Answer, Command, HostView, NewSession, QueueRef, Reach};
 pub use error::WireError;
 pub use frame::{Delta, FromHost, FromViewer, Patch, Snapshot, Stream, VERSION};
