@@ -15,11 +15,12 @@ pub async fn pass(time: std::time::Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Time goes on by one microsecond with each look, so that a test sees what it would see of a fast
+/// Time goes on by one microsecond with each look, unless another step is asked for, so that a test sees what it would see of a fast
 /// machine; ids are UUIDv7s that count upwards.
 #[derive(Debug)]
 pub struct TestTime {
     now: AtomicI64,
+    step: i64,
     next: AtomicU64,
     broken: AtomicBool,
 }
@@ -28,6 +29,7 @@ impl Default for TestTime {
     fn default() -> Self {
         Self {
             now: AtomicI64::new(START),
+            step: 1,
             next: AtomicU64::new(1),
             broken: AtomicBool::new(false),
         }
@@ -40,9 +42,18 @@ impl TestTime {
     pub fn of_life(number: u32) -> Self {
         Self {
             now: AtomicI64::new(START + i64::from(number) * 3_600_000_000),
+            step: 1,
             next: AtomicU64::new(u64::from(number) * 1_000_000 + 1),
             broken: AtomicBool::new(false),
         }
+    }
+
+    /// Makes each look take this long. With steps that are longer than an append has events, no
+    /// stamp is moved ahead of the clock, and stamps of several sessions can be compared.
+    #[must_use]
+    pub fn stepping(mut self, micros: i64) -> Self {
+        self.step = micros;
+        self
     }
 
     /// Winds the clock forward, or back.
@@ -64,7 +75,7 @@ impl Time for TestTime {
             !self.broken.swap(false, Ordering::Relaxed),
             "the clock was broken by the test"
         );
-        Timestamp(self.now.fetch_add(1, Ordering::Relaxed))
+        Timestamp(self.now.fetch_add(self.step, Ordering::Relaxed))
     }
 
     fn fresh(&self) -> Uuid {

@@ -7,13 +7,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_session::{Answer, Command, ItemId, Origin, QueueId, SessionId, Status};
+use attache_session::{Answer, Command, Event, ItemId, Origin, QueueId, SessionId, Status};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
 use attache_testkit::{FaultyStore, Gate, Puppet, TestTime, World};
 use serde_json::json;
 
 use crate::script::say;
-use crate::truth;
+use crate::truth::{self, TreeEnd};
 
 /// What a scenario has of its world: and what it was told is safe.
 struct Stage {
@@ -22,13 +22,38 @@ struct Stage {
     /// Input that was acknowledged.
     accepted: Arc<Mutex<Vec<ItemId>>>,
     roots: Arc<Mutex<Vec<SessionId>>>,
+    /// Trees whose runs were ended.
+    ends: Arc<Mutex<Vec<TreeEnd>>>,
 }
 
 impl Stage {
     async fn root(&self, first: Option<&str>) -> SessionId {
         let root = self.world.root(first).await;
         self.roots.lock().expect("no holder fails").push(root);
+        // The first input is acknowledged with the root.
+        let born = self.world.events(root);
+        let first = born.iter().find_map(|stamped| match &stamped.event {
+            Event::Queued { item, .. } => Some(item.id),
+            _ => None,
+        });
+        self.accepted.lock().expect("no holder fails").extend(first);
         root
+    }
+
+    /// Ends the runs of a whole tree.
+    async fn interrupt_tree(&self, top: SessionId) {
+        let now = || attache_engine::Time::now(&*self.world.time);
+        let end = TreeEnd {
+            top,
+            from: now(),
+            to: None,
+        };
+        self.ends.lock().expect("no holder fails").push(end);
+        let any = self.world.engine.interrupt(top, true).await;
+        assert_eq!(any, Ok(true), "something ran");
+        if let Some(end) = self.ends.lock().expect("no holder fails").last_mut() {
+            end.to = Some(now());
+        }
     }
 
     async fn enqueue(&self, session: SessionId, queue: QueueId, text: &str) -> ItemId {
@@ -168,6 +193,18 @@ const SCENARIOS: &[(&str, Scenario)] = &[
             stage.world.quiet(root).await;
         })
     }),
+    ("a tree is interrupted with its watches", |stage| {
+        Box::pin(async {
+            let root = stage.root(Some("slow-child")).await;
+            stage.gate.reached().await;
+            let child = stage.child(root);
+            stage
+                .ask(root, "agent_session_on_complete", child, json!({}))
+                .await;
+            stage.interrupt_tree(root).await;
+            stage.world.quiet(root).await;
+        })
+    }),
     ("a session watches its own end", |stage| {
         Box::pin(async {
             let root = stage.root(Some("slow")).await;
@@ -197,6 +234,7 @@ struct Left {
     store: Arc<MemoryStore>,
     accepted: Vec<ItemId>,
     roots: Vec<SessionId>,
+    ends: Vec<TreeEnd>,
 }
 
 /// A runtime of its own, so that with its end nothing of that life writes on.
@@ -221,6 +259,7 @@ fn first_life(scenario: Scenario, plan: FaultPlan, place: Place) -> Left {
 fn act(scenario: Scenario, memory: Arc<MemoryStore>, place: Place) -> Left {
     let accepted = Arc::new(Mutex::new(Vec::new()));
     let roots = Arc::new(Mutex::new(Vec::new()));
+    let ends = Arc::new(Mutex::new(Vec::new()));
     life(async {
         let mut store = FaultyStore::new(Arc::clone(&memory));
         if let Place::Answered(commit) = place {
@@ -238,6 +277,7 @@ fn act(scenario: Scenario, memory: Arc<MemoryStore>, place: Place) -> Left {
             gate,
             accepted: Arc::clone(&accepted),
             roots: Arc::clone(&roots),
+            ends: Arc::clone(&ends),
         };
         let acting = tokio::time::timeout(LONG, scenario(&stage));
         tokio::select! {
@@ -250,16 +290,21 @@ fn act(scenario: Scenario, memory: Arc<MemoryStore>, place: Place) -> Left {
         store: memory,
         accepted: accepted.lock().expect("no holder fails").clone(),
         roots: roots.lock().expect("no holder fails").clone(),
+        ends: ends.lock().expect("no holder fails").clone(),
     }
 }
 
 /// Longer than anything here takes, in virtual time.
 const LONG: Duration = Duration::from_secs(3_600);
 
+/// What a look at the clock takes: more than any append has events, so that stamps of several sessions
+/// can be compared.
+const LOOK_MICROS: i64 = 1_000;
+
 async fn world(store: Arc<dyn attache_store::Store>, gate: &Gate, life: u32) -> World {
     let gate = gate.clone();
     let puppet = Puppet::new(move |request| say(request, &gate));
-    let time = Arc::new(TestTime::of_life(life));
+    let time = Arc::new(TestTime::of_life(life).stepping(LOOK_MICROS));
     World::at(time, store, puppet, attache_tools::built_in(), Vec::new()).await
 }
 
@@ -273,7 +318,7 @@ fn after_restart(left: &Left) {
         let all = truth::sessions(&world);
         let found = truth::all(&memory, &all);
         // At once, before anything is written down.
-        truth::rows_are_true(&world, &found, false);
+        truth::rows_are_true(&world, &memory, &found, false);
         truth::nothing_sent_is_lost(&memory, &found);
         for root in &left.roots {
             assert!(all.contains(root), "a root that was acknowledged is there");
@@ -303,7 +348,7 @@ fn after_restart(left: &Left) {
             assert_eq!(row.status, Status::Stopped);
             assert_eq!(row.view.unread.other, 0, "{id} has read what needs no life");
         }
-        truth::rows_are_true(&world, &recovered, false);
+        truth::rows_are_true(&world, &memory, &recovered, false);
         // Told to, everything goes on to its end.
         for id in &all {
             world.engine.start(*id, None).await.expect("it starts");
@@ -327,10 +372,11 @@ fn after_restart(left: &Left) {
         attache_testkit::pass(Duration::from_secs(60)).await;
         let ended = truth::all(&memory, &all);
         truth::nothing_sent_is_lost(&memory, &ended);
-        truth::rows_are_true(&world, &ended, true);
+        truth::rows_are_true(&world, &memory, &ended, true);
+        truth::watches_are_accounted_for(&memory, &ended, &left.ends);
         for (id, log) in &ended {
             assert!(log.live && log.turn.is_none() && log.waiting.is_empty());
-            assert!(log.watches.is_empty(), "each watch of {id} was answered");
+            assert!(log.watches.is_empty(), "no watch of {id} is open");
             let unread = world.row(*id).view.unread;
             assert_eq!(unread, attache_session::Unread::default(), "session {id}");
             let hellos = log

@@ -4,20 +4,20 @@
 //!
 //! `ATTACHE_SEED=n` runs one seed.
 
-use std::collections::HashMap;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use attache_session::{
-    Answer, Command, Event, ItemId, Origin, QueueId, ResultOrigin, SessionId, Status,
+    Answer, Command, Event, ItemId, Origin, QueueId, ResultOrigin, SessionId, Stamped, Status,
+    Unread,
 };
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
 use attache_store::{Log as _, stored_kind};
 use attache_testkit::{Dice, FaultyStore, Message, Piece, Puppet, Request, TestTime, World, text};
 use serde_json::{Value, json};
 
-use crate::truth;
+use crate::truth::{self, TreeEnd};
 
 /// Seeds of a run.
 const SEEDS: u64 = 1_000;
@@ -27,6 +27,10 @@ const REQUESTS: u32 = 40;
 
 /// Longer than any wait lasts.
 const REST: Duration = Duration::from_secs(2_000);
+
+/// What a look at the clock takes: more than any append has events, so that stamps of several sessions
+/// can be compared.
+const LOOK_MICROS: i64 = 1_000;
 
 /// What must have occurred at least once over all seeds.
 const MUST: &[&str] = &[
@@ -167,7 +171,7 @@ async fn people(
     world: &World,
     dice: &mut Dice,
     accepted: &Accepted,
-    ended: &Mutex<Vec<SessionId>>,
+    ended: &Mutex<Vec<TreeEnd>>,
     counts: &mut Counts,
 ) {
     for number in 0..8 + dice.below(8) {
@@ -194,11 +198,20 @@ async fn people(
             }
             5 | 6 => {
                 let tree = dice.chance(2);
+                let now = || attache_engine::Time::now(&*world.time);
                 if tree {
-                    ended.lock().expect("no holder fails").push(session);
+                    let end = TreeEnd {
+                        top: session,
+                        from: now(),
+                        to: None,
+                    };
+                    ended.lock().expect("no holder fails").push(end);
                 }
                 if world.engine.interrupt(session, tree).await == Ok(true) {
                     count(counts, "an interrupt that hit");
+                }
+                if tree && let Some(end) = ended.lock().expect("no holder fails").last_mut() {
+                    end.to = Some(now());
                 }
             }
             7 => drop(world.engine.terminate(session).await),
@@ -238,8 +251,8 @@ struct Life {
     memory: Arc<MemoryStore>,
     dice: Dice,
     accepted: Accepted,
-    /// Sessions whose whole trees people have interrupted, in this life or before.
-    ended: Arc<Mutex<Vec<SessionId>>>,
+    /// Trees that people have interrupted, in this life or before.
+    ended: Arc<Mutex<Vec<TreeEnd>>>,
 }
 
 impl Life {
@@ -259,7 +272,7 @@ impl Life {
                 say(request, dice, requests)
             });
             let world = World::at(
-                Arc::new(TestTime::of_life(self.number)),
+                Arc::new(TestTime::of_life(self.number).stepping(LOOK_MICROS)),
                 Arc::clone(&store) as Arc<dyn attache_store::Store>,
                 puppet,
                 attache_tools::built_in(),
@@ -295,30 +308,18 @@ impl Life {
         let all = truth::sessions(world);
         let told = truth::all(&self.memory, &all);
         truth::nothing_sent_is_lost(&self.memory, &told);
-        truth::rows_are_true(world, &told, true);
+        truth::rows_are_true(world, &self.memory, &told, true);
+        truth::watches_are_accounted_for(&self.memory, &told, &self.tree_ends(told.keys()));
         for (id, log) in &told {
             assert!(log.turn.is_none(), "{id} has come to its end");
             assert!(world.engine.waiting_for(*id).is_empty());
+            assert!(log.watches.is_empty(), "no watch of {id} is open");
             let unread = world.row(*id).view.unread;
-            assert_eq!(
-                (unread.inputs, unread.other),
-                (0, 0),
-                "{id} has read its mail"
+            assert_eq!(unread, Unread::default(), "{id} has read its mail");
+            assert!(
+                !log.live || log.waiting.is_empty(),
+                "{id} has taken its input"
             );
-            if log.live {
-                assert!(log.waiting.is_empty(), "{id} has taken its input");
-                assert!(log.watches.is_empty(), "each watch of {id} was answered");
-                assert_eq!(unread.notices, 0);
-            }
-            let answered = log.answered.keys();
-            let given_up = log.registered.iter().filter(|watch| {
-                !log.answered.contains_key(watch) && !log.watches.contains_key(watch)
-            });
-            // A watch ends with its answer, with the life of the watcher, or with the run of a whole
-            // tree that the watcher is part of.
-            let accounted =
-                given_up.count() == 0 || self.was_stopped(*id) || self.tree_was_ended(*id, &told);
-            assert!(accounted && answered.count() <= log.queued.len());
         }
         for item in self.accepted.lock().expect("no holder fails").iter() {
             let there = told.values().flat_map(|log| &log.queued);
@@ -330,39 +331,38 @@ impl Life {
         }
     }
 
-    fn log(&self, id: SessionId) -> Vec<Event> {
+    fn log(&self, id: SessionId) -> Vec<Stamped> {
         let items = self
             .memory
             .events(id, attache_session::Position(0), usize::MAX);
         let items = items.expect("the log can be read");
-        items.into_iter().map(|item| item.event.event).collect()
+        items.into_iter().map(|item| item.event).collect()
     }
 
-    fn was_stopped(&self, id: SessionId) -> bool {
-        let events = self.log(id);
-        events
-            .iter()
-            .any(|event| matches!(event, Event::Stopped { .. }))
-    }
-
-    /// Whether a tree that `id` is part of was interrupted by people or stopped by a tool.
-    fn tree_was_ended(&self, id: SessionId, told: &HashMap<SessionId, truth::Told>) -> bool {
-        use attache_store::Rows as _;
+    /// Ends of whole trees: by people, and by the tool that stops.
+    fn tree_ends<'a>(&self, all: impl Iterator<Item = &'a SessionId>) -> Vec<TreeEnd> {
         let mut ends = self.ended.lock().expect("no holder fails").clone();
-        for other in told.keys() {
-            for event in self.log(*other) {
-                if let Event::CallStarted { call, .. } = event
+        for caller in all {
+            let log = self.log(*caller);
+            for stamped in &log {
+                if let Event::CallStarted { call, .. } = &stamped.event
                     && &*call.name == "agent_session_stop"
-                    && let Ok(arguments) =
-                        serde_json::from_str::<serde_json::Value>(&call.arguments)
+                    && let Ok(arguments) = serde_json::from_str::<Value>(&call.arguments)
                 {
                     let named = arguments["session_id"].as_str().unwrap_or(".");
-                    ends.push(named.parse().unwrap_or(*other));
+                    let done = log.iter().find(|it| {
+                        matches!(&it.event, Event::CallEnded { result, .. }
+                            if result.call == call.id && result.origin == ResultOrigin::Tool)
+                    });
+                    ends.push(TreeEnd {
+                        top: named.parse().unwrap_or(*caller),
+                        from: stamped.at,
+                        to: done.map(|it| it.at),
+                    });
                 }
             }
         }
-        let descends = |end| self.memory.descends(id, end).unwrap_or(false);
-        ends.into_iter().any(|end| end == id || descends(end))
+        ends
     }
 
     fn tally(&self, counts: &mut Counts) {
@@ -372,12 +372,13 @@ impl Life {
             .rows(attache_store::RowFilter::All, None, usize::MAX);
         for row in rows.expect("rows can be read") {
             let events = self.log(row.session);
+            let events: Vec<&Event> = events.iter().map(|stamped| &stamped.event).collect();
             for pair in events.windows(2) {
                 if let [Event::CallEnded { .. }, Event::Consumed { .. }] = pair {
                     count(counts, "input at a tool boundary");
                 }
             }
-            for event in &events {
+            for event in events {
                 count(counts, stored_kind(event));
                 match event {
                     Event::CallEnded { result, .. } => {
