@@ -254,3 +254,50 @@ pub enum Event {
         body: Json,
     },
 }
+
+/// Names the kinds: one list for the names and for what they name, so that neither has a kind more.
+macro_rules! kinds {
+    ($($variant:ident = $name:literal,)*) => {
+        impl Event {
+            /// The names of all kinds that this version knows.
+            pub const KINDS: &'static [&'static str] = &[$($name,)*];
+
+            /// The stable name of its kind.
+            #[must_use]
+            pub fn kind(&self) -> &str {
+                match self {
+                    $(Self::$variant { .. } => $name,)*
+                    Self::Unknown { kind, .. } => kind,
+                }
+            }
+        }
+    };
+}
+
+kinds! {
+    Created = "created",
+    Started = "started",
+    Stopped = "stopped",
+    Queued = "queued",
+    Edited = "edited",
+    Withdrawn = "withdrawn",
+    Moved = "moved",
+    QueueSet = "queue-set",
+    QueueDeleted = "queue-deleted",
+    TurnStarted = "turn-started",
+    Consumed = "consumed",
+    Said = "said",
+    CallStarted = "call-started",
+    CallEnded = "call-ended",
+    TurnEnded = "turn-ended",
+    Noted = "noted",
+    WatchSet = "watch-set",
+    WatchEnded = "watch-ended",
+    WatcherAdded = "watcher-added",
+    WatcherRemoved = "watcher-removed",
+    ChildHeld = "child-held",
+    ChildReleased = "child-released",
+    ParentHolds = "parent-holds",
+    ParentReleased = "parent-released",
+    Sent = "sent",
+}

@@ -6,7 +6,6 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::append::Append;
-use crate::kind::stored_kind;
 
 /// Where in the life of an append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +45,7 @@ pub fn kinds(append: &Append) -> Vec<String> {
     let births = append.births.iter().flat_map(|birth| &birth.events);
     let mut kinds: Vec<String> = Vec::new();
     for stamped in append.events.iter().chain(births) {
-        let kind = stored_kind(&stamped.event);
+        let kind = stamped.event.kind();
         if !kinds.iter().any(|other| other == kind) {
             kinds.push(kind.to_owned());
         }

@@ -1,44 +1,10 @@
-//! What a stored event is called, what it is to a reader of the history, and which of its text a
-//! search looks at.
+//! What a stored event is to a reader of the history, and which of its text a search looks at.
 
 use std::borrow::Cow;
 
 use attache_session::{Event, Origin};
 
 use crate::read::Kind;
-
-/// The name under which an event is stored.
-#[must_use]
-pub fn stored_kind(event: &Event) -> &str {
-    match event {
-        Event::Created(_) => "created",
-        Event::Started { .. } => "started",
-        Event::Stopped { .. } => "stopped",
-        Event::Queued { .. } => "queued",
-        Event::Edited { .. } => "edited",
-        Event::Withdrawn { .. } => "withdrawn",
-        Event::Moved { .. } => "moved",
-        Event::QueueSet { .. } => "queue-set",
-        Event::QueueDeleted { .. } => "queue-deleted",
-        Event::TurnStarted { .. } => "turn-started",
-        Event::Consumed { .. } => "consumed",
-        Event::Said { .. } => "said",
-        Event::CallStarted { .. } => "call-started",
-        Event::CallEnded { .. } => "call-ended",
-        Event::TurnEnded { .. } => "turn-ended",
-        Event::Noted { .. } => "noted",
-        Event::WatchSet { .. } => "watch-set",
-        Event::WatchEnded { .. } => "watch-ended",
-        Event::WatcherAdded { .. } => "watcher-added",
-        Event::WatcherRemoved { .. } => "watcher-removed",
-        Event::ChildHeld { .. } => "child-held",
-        Event::ChildReleased { .. } => "child-released",
-        Event::ParentHolds { .. } => "parent-holds",
-        Event::ParentReleased { .. } => "parent-released",
-        Event::Sent { .. } => "sent",
-        Event::Unknown { kind, .. } => kind,
-    }
-}
 
 impl Kind {
     /// Every kind.

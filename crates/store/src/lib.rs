@@ -21,7 +21,6 @@ pub mod sqlite;
 
 pub use append::{Append, Born, Charge, CommandRecord, Pending, Writes};
 pub use entity::{Entity, EntityKind, EntityPut};
-pub use kind::stored_kind;
 pub use memory::MemoryStore;
 pub use read::{
     Kind, KnownCommand, Log, LogItem, Page, PageQuery, Partial, ReadError, Row, RowFilter, Rows,

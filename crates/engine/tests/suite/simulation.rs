@@ -12,8 +12,8 @@ use attache_session::{
     Answer, Command, Event, ItemId, Origin, QueueId, ResultOrigin, SessionId, Stamped, Status,
     Unread,
 };
+use attache_store::Log as _;
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
-use attache_store::{Log as _, stored_kind};
 use attache_testkit::{Dice, FaultyStore, Message, Piece, Puppet, Request, TestTime, World, text};
 use serde_json::{Value, json};
 
@@ -379,7 +379,7 @@ impl Life {
                 }
             }
             for event in events {
-                count(counts, stored_kind(event));
+                count(counts, event.kind());
                 match event {
                     Event::CallEnded { result, .. } => {
                         if result.origin == ResultOrigin::Cut {

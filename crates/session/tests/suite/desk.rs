@@ -91,41 +91,9 @@ pub(crate) fn result(id: &str) -> attache_session::CallResult {
     }
 }
 
-/// The kind of an event by name. A new kind breaks this function, and with it whoever counts.
-pub(crate) fn kind(event: &Event) -> &'static str {
-    match event {
-        Event::Created(_) => "created",
-        Event::Started { .. } => "started",
-        Event::Stopped { .. } => "stopped",
-        Event::Queued { .. } => "queued",
-        Event::Edited { .. } => "edited",
-        Event::Withdrawn { .. } => "withdrawn",
-        Event::Moved { .. } => "moved",
-        Event::QueueSet { .. } => "queue-set",
-        Event::QueueDeleted { .. } => "queue-deleted",
-        Event::TurnStarted { .. } => "turn-started",
-        Event::Consumed { .. } => "consumed",
-        Event::Said { .. } => "said",
-        Event::CallStarted { .. } => "call-started",
-        Event::CallEnded { .. } => "call-ended",
-        Event::TurnEnded { .. } => "turn-ended",
-        Event::Noted { .. } => "noted",
-        Event::WatchSet { .. } => "watch-set",
-        Event::WatchEnded { .. } => "watch-ended",
-        Event::WatcherAdded { .. } => "watcher-added",
-        Event::WatcherRemoved { .. } => "watcher-removed",
-        Event::ChildHeld { .. } => "child-held",
-        Event::ChildReleased { .. } => "child-released",
-        Event::ParentHolds { .. } => "parent-holds",
-        Event::ParentReleased { .. } => "parent-released",
-        Event::Sent { .. } => "sent",
-        Event::Unknown { .. } => "unknown",
-    }
-}
-
 /// The kinds of events, in order, in one line.
 pub(crate) fn kinds(events: &[Stamped]) -> String {
-    let names: Vec<&str> = events.iter().map(|stamped| kind(&stamped.event)).collect();
+    let names: Vec<&str> = events.iter().map(|stamped| stamped.event.kind()).collect();
     names.join(" ")
 }
 

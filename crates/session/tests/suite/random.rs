@@ -261,7 +261,7 @@ proptest! {
         // What waits is what was accepted and neither taken nor taken back.
         let waiting: usize = desk.state.queues.iter().map(|queue| queue.items.len()).sum();
         let count = |kind: &str| {
-            desk.log.iter().filter(|it| crate::desk::kind(&it.event) == kind).count()
+            desk.log.iter().filter(|it| it.event.kind() == kind).count()
         };
         prop_assert_eq!(waiting, count("queued") - count("consumed") - count("withdrawn"));
     }

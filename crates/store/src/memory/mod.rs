@@ -19,7 +19,6 @@ use uuid::Uuid;
 
 use crate::append::{Append, Pending, Writes};
 use crate::entity::{Entity, EntityKind, EntityPut};
-use crate::kind::stored_kind;
 use crate::read::{
     KnownCommand, Log, LogItem, Page, PageQuery, Partial, ReadError, Row, RowFilter, Rows, Search,
 };
@@ -263,7 +262,7 @@ impl Writes for MemoryStore {
             let trace = AppendTrace {
                 session: append.session,
                 kinds: kinds
-                    .map(|stamped| stored_kind(&stamped.event).to_owned())
+                    .map(|stamped| stamped.event.kind().to_owned())
                     .collect(),
                 births: append.births.len(),
                 mail: append.mail.len(),

@@ -8,7 +8,6 @@ use attache_session::{CallResult, Event, ResultOrigin, Stamped};
 use super::event::*;
 use super::parts::{CallRecord, ItemRecord, StepRecord, queue_name};
 use super::{Opened, Unusable, seal};
-use crate::kind::stored_kind;
 
 /// An event as it is written; only an unknown one that is not the record it says it is has none.
 /// The text that a search reads is not in it: that is [`searchable`](crate::kind::searchable).
@@ -19,7 +18,7 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
         event,
     } = stamped;
     let observed = observed.map(|observed| observed.0);
-    let kind = stored_kind(event);
+    let kind = event.kind();
     let body = match event {
         Event::Created(created) => seal(kind, observed, CreatedRecord::of(created)),
         Event::Started { epoch } => seal(kind, observed, EpochRecord { epoch: epoch.0 }),

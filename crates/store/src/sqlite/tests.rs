@@ -299,7 +299,7 @@ fn g60_a_log_of_an_older_or_a_newer_version_resumes() {
     let log = held.store().events(session(1), Position(2), 9).unwrap();
     let kinds: Vec<_> = log
         .iter()
-        .map(|item| crate::stored_kind(&item.event.event).to_owned())
+        .map(|item| item.event.event.kind().to_owned())
         .collect();
     assert_eq!(kinds, ["said", "of-tomorrow", "said", "said"]);
     assert_eq!(
