@@ -2,6 +2,7 @@
 
 mod crashes;
 mod recoveries;
+mod scenarios;
 mod script;
 mod simulation;
 mod truth;

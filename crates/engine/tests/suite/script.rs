@@ -1,6 +1,7 @@
 //! What the puppet says in these tests: the first word of its last input names a program, and how
 //! many tool results have come since then is the step it is at. Text that names none is answered.
 
+use attache_model::{ErrorKind, ModelError};
 use attache_testkit::{Gate, Piece, Puppet, text};
 use serde_json::{Value, json};
 
@@ -31,6 +32,10 @@ pub(crate) fn say(request: &Request, gate: &Gate) -> Vec<Piece> {
         }
         ("child", 0) => calls(&[create("leaf")]),
         ("slow-child", 0) => calls(&[create("slow")]),
+        ("fail", 0) => vec![
+            Piece::Text("half an answer".to_owned()),
+            Piece::Fail(ModelError::new(ErrorKind::Refused, "no")),
+        ],
         ("tree", 0) => calls(&[create("slow-child"), create("slow")]),
         ("slow", 0) => vec![
             Piece::Text("thinking ".to_owned()),

@@ -66,7 +66,7 @@ pub(crate) struct TreeEnd {
 
 impl Told {
     /// Items that may start a turn.
-    fn deliverable(&self) -> usize {
+    pub(crate) fn deliverable(&self) -> usize {
         let waiting = self.waiting.values();
         waiting
             .filter(|item| !self.held.contains(&item.queue))
