@@ -46,6 +46,24 @@ fn at(phase: &str, live: bool) -> Desk {
     desk
 }
 
+/// The same with registrations of its own: on its child, and during a turn on itself.
+fn at_watching(phase: &str, live: bool) -> Desk {
+    let mut desk = at(phase, true);
+    let own = (phase != "no turn").then_some((8, sid(1)));
+    for (number, target) in [(7, sid(2))].into_iter().chain(own) {
+        desk.does(Command::Watch {
+            watch: wid(number),
+            target,
+            message: None,
+            settled: None,
+        });
+    }
+    if !live {
+        desk.stops(StopReason::HostShutdown);
+    }
+    desk
+}
+
 /// The place of a command in the list of all commands. A new command does not build without an
 /// arm here, and does not pass without a row in the table.
 fn place(command: &Command) -> usize {
@@ -184,6 +202,13 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
             },
         ),
         (
+            "cancel with watches",
+            Command::Cancel {
+                reason: EndReason::Interrupted,
+                watches: true,
+            },
+        ),
+        (
             "stop",
             Command::Stop {
                 reason: StopReason::Terminated,
@@ -259,6 +284,11 @@ fn every_command_in_every_phase() {
         .collect();
     for (row, name) in names.iter().enumerate() {
         let _fits = writeln!(table, "{name}");
+        let at = if name.ends_with("with watches") {
+            at_watching
+        } else {
+            at
+        };
         for live in [true, false] {
             for phase in PHASES {
                 let mut desk = at(phase, live);
