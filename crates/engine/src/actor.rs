@@ -12,7 +12,9 @@ use std::time::Duration;
 use attache_session::{
     Command, EndReason, Generation, Mail, SessionId, State, StepText, StopReason,
 };
+use attache_store::ReadError;
 use futures_util::FutureExt;
+use tokio::sync::oneshot;
 
 use crate::ask::Shared;
 use crate::error::EngineError;
@@ -27,8 +29,8 @@ const MAIL_AT_ONCE: usize = 1_000;
 /// Events that are read at once while a log is folded.
 const FOLD_AT_ONCE: usize = 4_096;
 
-/// How long an actor waits before it tries again to write down the end of a run that the store
-/// refused.
+/// How long an actor waits before it tries again what the store refused and nobody else will ask for:
+/// the end of a run, the taking of mail, the end of an earlier life.
 const STORAGE_RETRY: Duration = Duration::from_secs(1);
 
 /// Starts the actor of a session whose mailbox says that one is needed.
@@ -52,12 +54,22 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
                 && Actor::has_orphan(actor)
                 && !Actor::end_orphan(actor).await
             {
-                let _rung = tokio::time::timeout(STORAGE_RETRY, mailbox.bell.notified()).await;
+                rest(mailbox).await;
+                continue;
+            }
+            if let Some(actor) = &actor
+                && actor.look_due
+            {
+                rest(mailbox).await;
+                mailbox.look_again();
                 continue;
             }
             if let Some(actor) = &mut actor
                 && Actor::end_released(actor).await
             {
+                if actor.release_due {
+                    rest(mailbox).await;
+                }
                 continue;
             }
             if mailbox.try_leave() {
@@ -69,18 +81,52 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
         if actor.is_none() {
             match Actor::load(shared, session, mailbox).await {
                 Ok(loaded) => actor = Some(loaded),
-                Err(error) => {
+                Err(Unloaded { error, again }) => {
                     refuse_all(taken, &error);
+                    if again {
+                        rest(mailbox).await;
+                        mailbox.look_again();
+                    }
                     continue;
                 }
             }
         }
+        let mail = taken.mail;
         if let Some(loaded) = &mut actor
             && loaded.handle(taken).await == Standing::Lost
         {
             // The store knows better: what waits is decided by a fresh look.
             actor = None;
+            if mail {
+                mailbox.look_again();
+            }
         }
+    }
+}
+
+/// Waits for a while, or until something comes in.
+async fn rest(mailbox: &SharedMailbox) {
+    let _rung = tokio::time::timeout(STORAGE_RETRY, mailbox.bell.notified()).await;
+}
+
+/// Why a session is not in memory.
+struct Unloaded {
+    error: EngineError,
+    /// The store refused to have the end of an earlier life written down. Others may wait for that
+    /// end and for the mail that comes with it, and will not ask for it again.
+    again: bool,
+}
+
+impl From<EngineError> for Unloaded {
+    fn from(error: EngineError) -> Self {
+        let again = false;
+        Self { error, again }
+    }
+}
+
+impl From<ReadError> for Unloaded {
+    fn from(fault: ReadError) -> Self {
+        EngineError::from(fault).into()
     }
 }
 
@@ -109,6 +155,8 @@ struct Actor<'a> {
     state: State,
     /// The last parent gave it up while a viewer held it: it ends when that one leaves.
     release_due: bool,
+    /// Mail could not be read, or the store refused to have it taken; no wake will tell of it again.
+    look_due: bool,
 }
 
 impl<'a> Actor<'a> {
@@ -117,7 +165,7 @@ impl<'a> Actor<'a> {
         shared: &'a Arc<Shared>,
         session: SessionId,
         mailbox: &'a SharedMailbox,
-    ) -> Result<Actor<'a>, EngineError> {
+    ) -> Result<Actor<'a>, Unloaded> {
         let store = &shared.config.store;
         let row = store
             .row(session)?
@@ -141,14 +189,22 @@ impl<'a> Actor<'a> {
             generation,
             state,
             release_due: false,
+            look_due: false,
         };
         let failed = mailbox.take_failed();
         if actor.state.epoch.is_some() && actor.state.epoch != shared.registry.epoch(session) {
             let partial = recovery::partial(shared, session, &actor.state);
-            let recover = Work::own(Command::Recover { partial });
-            if actor.commit(vec![recover]).await == Standing::Lost || actor.state.is_live() {
-                // Not written down: a start would find it live and do nothing.
-                return Err(EngineError::lost());
+            let (reply, answer) = oneshot::channel();
+            let mut recover = Work::own(Command::Recover { partial });
+            recover.reply = Some(reply);
+            let standing = actor.commit(vec![recover]).await;
+            // Not written down: a start would find it live and do nothing.
+            let answered = answer
+                .await
+                .unwrap_or_else(|_gone| Err(EngineError::lost()));
+            if let Err(error) = answered {
+                let again = standing == Standing::Sound;
+                return Err(Unloaded { error, again });
             }
         } else if let Some(turn) = actor.state.turn.as_ref().map(|turn| turn.id)
             && mailbox.running_turn().is_none()
@@ -171,7 +227,7 @@ impl<'a> Actor<'a> {
     }
 
     /// Ends a session whose last parent gave it up while a viewer held it, once that viewer has
-    /// left. True when that was due.
+    /// left. True when that was due; it stays so when the store refuses it.
     async fn end_released(&mut self) -> bool {
         if !self.release_due || self.mailbox.is_viewed() {
             return false;
@@ -185,7 +241,8 @@ impl<'a> Actor<'a> {
             reason: StopReason::Disposed,
             partial: None,
         };
-        self.commit(vec![Work::own(stop)]).await;
+        let standing = self.commit(vec![Work::own(stop)]).await;
+        self.release_due = standing == Standing::Sound && self.state.is_live();
         true
     }
 
@@ -250,14 +307,10 @@ impl<'a> Actor<'a> {
         !self.has_orphan()
     }
 
-    fn take_mail(&self) -> Option<Work> {
-        // What cannot be read now is looked for again at the next wake.
-        let mail = self
-            .shared
-            .config
-            .store
-            .mail(self.session, MAIL_AT_ONCE)
-            .unwrap_or_default();
+    fn take_mail(&mut self) -> Option<Work> {
+        let read = self.shared.config.store.mail(self.session, MAIL_AT_ONCE);
+        self.look_due = read.is_err();
+        let mail = read.unwrap_or_default();
         if mail.len() == MAIL_AT_ONCE {
             let _running = self.mailbox.wake();
         }

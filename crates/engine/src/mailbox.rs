@@ -124,6 +124,12 @@ impl Mailbox {
         start
     }
 
+    /// Says the same, by the actor to itself: it rings no bell, which would end the actor's next rest at
+    /// once.
+    pub(crate) fn look_again(&self) {
+        self.lock().mail = true;
+    }
+
     /// Takes all that waits; none when there is nothing.
     pub(crate) fn take(&self) -> Option<Taken> {
         let mut inner = self.lock();

@@ -49,6 +49,7 @@ impl Actor<'_> {
                         return Standing::Lost;
                     }
                     Err(refused) if batch.len() == 1 => {
+                        self.look_due |= matches!(batch[0].command, Command::Take { .. });
                         batch[0].answer(Err(refused.into()));
                         break;
                     }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use attache_session::{Command, Event, Origin, QueueId, Status};
+use attache_session::{
+    Answer, Command, EndReason, ErrorCode, Event, Origin, QueueId, SessionId, Status,
+};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
 use attache_store::{Refused, Rows as _, Store};
 use attache_testkit::{Gate, Piece, Puppet, TestTime, World, text};
@@ -25,8 +27,15 @@ fn slow(gate: &Gate) -> Puppet {
     })
 }
 
+/// The disk is full at these appends.
+fn full(at: impl IntoIterator<Item = u64>) -> FaultPlan {
+    let full = || Fault::Refuse(Refused::StorageFull);
+    at.into_iter()
+        .fold(FaultPlan::new(), |plan, number| plan.with(number, full()))
+}
+
 #[tokio::test(start_paused = true)]
-async fn a_session_whose_recovery_is_refused_is_recovered_at_the_next_look() {
+async fn a_recovery_that_a_full_disk_refuses_says_so_and_is_made_up_for() {
     let gate = Gate::default();
     // A life that is cut while a turn runs.
     let memory = Arc::new(MemoryStore::new());
@@ -36,17 +45,95 @@ async fn a_session_whose_recovery_is_refused_is_recovered_at_the_next_look() {
     let world = World::with(store, puppet, tools, Vec::new()).await;
     let root = world.root(Some("go")).await;
     gate.reached().await;
-    let plan = FaultPlan::new().with(1, Fault::Refuse(Refused::StorageFull));
-    let left = Arc::new(memory.crash_into(plan));
+    let left = Arc::new(memory.crash_into(full(1..=3)));
     let world = second_life(Arc::clone(&left) as Arc<dyn Store>, Puppet::default()).await;
-    attache_testkit::pass(Duration::from_secs(5)).await;
+    let refused = world.engine.start(root, None).await.expect_err("no space");
+    assert_eq!(refused.code, ErrorCode::StorageFull);
     assert_eq!(world.row(root).status, Status::Stopped);
-    // The disk has space again: the first start ends the old epoch and begins a new one.
-    let _first = world.engine.start(root, None).await;
-    world.engine.start(root, None).await.expect("it starts");
-    let row = world.row(root);
-    assert_ne!(row.status, Status::Stopped);
-    assert_eq!(row.view.summary.turn, None, "the cut turn is on record");
+    // The disk has space again, and nobody asks.
+    attache_testkit::pass(Duration::from_secs(10)).await;
+    let told = crate::truth::read(&world.events(root));
+    assert_eq!(told.turn, None, "the cut turn is on record");
+    assert_eq!(told.end, Some(EndReason::HostRestart));
+    assert_eq!(world.row(root).status, Status::Stopped);
+    assert_eq!(world.engine.start(root, None).await, Ok(Answer::Done));
+    assert_eq!(world.row(root).status, Status::Idle);
+}
+
+/// A root with a child that both have settled, over a store in which the disk is full at some appends
+/// after that, counted from 1.
+async fn family(full_at: &[u64]) -> (Arc<MemoryStore>, World, SessionId, SessionId) {
+    let settle = async |plan| {
+        let memory = Arc::new(MemoryStore::with_faults(plan));
+        let world = World::over(Arc::clone(&memory) as Arc<dyn Store>).await;
+        let root = world.root(Some("hello")).await;
+        world.quiet(root).await;
+        let child = world.child(root, Some("hello")).await;
+        world.quiet(root).await;
+        (memory, world, root, child)
+    };
+    // The same steps make the same appends: a first run says how many.
+    let (memory, ..) = settle(FaultPlan::new()).await;
+    let before = memory.commits();
+    settle(full(full_at.iter().map(|number| before + number))).await
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_send_that_a_full_disk_refuses_leaves_nothing_and_can_be_repeated() {
+    for by_tool in [true, false] {
+        let (memory, world, root, child) = family(&[1]).await;
+        let send = async |world: &World| {
+            if by_tool {
+                let arguments = json!({ "session_id": child.to_string(), "text": "more" });
+                let said = world.ask(root, "agent_session_send", arguments).await;
+                match said["error"]["code"].as_str() {
+                    None => Ok(()),
+                    Some(code) => Err(ErrorCode::parse(code).expect("a stable code")),
+                }
+            } else {
+                let more = Command::Enqueue {
+                    item: None,
+                    queue: QueueId::Default,
+                    text: "more".into(),
+                    origin: Origin::Viewer,
+                };
+                let said = world.engine.command(child, more, None).await;
+                said.map(drop).map_err(|error| error.code)
+            }
+        };
+        let before = (world.events(root), world.events(child));
+        assert_eq!(send(&world).await, Err(ErrorCode::StorageFull));
+        assert!(ErrorCode::StorageFull.retryable());
+        attache_testkit::pass(Duration::from_secs(10)).await;
+        assert_eq!((world.events(root), world.events(child)), before);
+        assert_eq!(memory.mail(child, 9), Ok(Vec::new()));
+        // There is space again, and then a restart.
+        assert_eq!(send(&world).await, Ok(()));
+        world.quiet(root).await;
+        assert_eq!(world.consumed(child), ["hello", "more"]);
+        let left = Arc::new(memory.crash());
+        let world = second_life(left, Puppet::default()).await;
+        for session in [root, child] {
+            world.engine.start(session, None).await.expect("it starts");
+        }
+        assert_eq!(world.consumed(child), ["hello", "more"]);
+        assert_eq!(send(&world).await, Ok(()));
+        world.quiet(root).await;
+        assert_eq!(world.consumed(child), ["hello", "more", "more"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn mail_that_a_full_disk_keeps_from_being_taken_is_taken_later() {
+    // The send is stored; taking it is refused for a while.
+    let (_memory, world, root, child) = family(&[2, 3, 4]).await;
+    let arguments = json!({ "session_id": child.to_string(), "text": "more" });
+    let said = world.ask(root, "agent_session_send", arguments).await;
+    assert_eq!(said["error"], serde_json::Value::Null, "{said}");
+    tokio::time::timeout(Duration::from_secs(600), world.quiet(root))
+        .await
+        .expect("nobody sends again, and still it is read");
+    assert_eq!(world.consumed(child), ["hello", "more"]);
 }
 
 #[tokio::test(start_paused = true)]
@@ -64,7 +151,7 @@ async fn a_storage_fault_during_a_run_ends_it_on_record() {
         let row = world.row(root);
         assert_eq!(row.status, Status::Error);
         let told = crate::truth::read(&world.events(root));
-        assert_eq!(told.end, Some(attache_session::EndReason::StorageError));
+        assert_eq!(told.end, Some(EndReason::StorageError));
         let again = Command::Enqueue {
             item: None,
             queue: QueueId::Default,
