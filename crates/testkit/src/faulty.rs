@@ -1,4 +1,4 @@
-//! A store in memory whose answers take their time, and behind which the world can end right after
+//! A store in memory whose appends take their time, and behind which the world can end right after
 //! an answer: what was answered is stored, and nothing that follows from it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -31,7 +31,7 @@ struct Stop {
     bell: Notify,
 }
 
-/// Longest time that an answer takes, in virtual milliseconds.
+/// Longest time that an append waits for its turn or its answer, in virtual milliseconds.
 const SLOWEST_MS: u64 = 12;
 
 impl FaultyStore {
@@ -47,7 +47,7 @@ impl FaultyStore {
         }
     }
 
-    /// Each answer takes a time that the dice say.
+    /// Each append waits for its turn and for its answer as long as the dice say.
     #[must_use]
     pub fn slow(mut self, dice: Dice) -> Self {
         self.delays = Some(Mutex::new(dice));
@@ -78,12 +78,18 @@ impl FaultyStore {
         }
     }
 
-    fn delay(&self) -> Option<Duration> {
-        let dice = self.delays.as_ref()?;
+    /// How long an append waits for its turn, and then for its answer.
+    fn delays(&self) -> (Option<Duration>, Option<Duration>) {
+        let Some(dice) = &self.delays else {
+            return (None, None);
+        };
         let mut dice = dice.lock().unwrap_or_else(PoisonError::into_inner);
         // Every other one is quick, so that both orders of two sessions occur.
-        let slow = dice.chance(2);
-        slow.then(|| Duration::from_millis(dice.below(SLOWEST_MS)))
+        let mut delay = || {
+            let slow = dice.chance(2);
+            slow.then(|| Duration::from_millis(dice.below(SLOWEST_MS)))
+        };
+        (delay(), delay())
     }
 }
 
@@ -93,11 +99,24 @@ impl Writes for FaultyStore {
             return Box::pin(std::future::pending());
         }
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
-        let pending = self.inner.commit(append);
-        let delay = self.delay();
+        let (turn, answers) = self.delays();
+        let inner = Arc::clone(&self.inner);
+        // Without a wait it is stored as it is asked for, whether or not anybody waits for the answer.
+        let early = turn.is_none().then(|| inner.commit(append.clone()));
         let stop = (self.stop_after == Some(number)).then(|| Arc::clone(&self.stop));
+        let stopped = Arc::clone(&self.stop);
         Box::pin(async move {
-            if let Some(delay) = delay {
+            let pending = match (turn, early) {
+                (None, Some(pending)) => pending,
+                (turn, _) => {
+                    tokio::time::sleep(turn.unwrap_or_default()).await;
+                    if stopped.stopped.load(Ordering::Acquire) {
+                        return std::future::pending().await;
+                    }
+                    inner.commit(append)
+                }
+            };
+            if let Some(delay) = answers {
                 tokio::time::sleep(delay).await;
             }
             let answer = pending.await;

@@ -6,6 +6,7 @@ mod dice;
 mod faulty;
 mod history;
 mod puppet;
+mod slow;
 mod world;
 
 /// A request as a puppet gets it.
@@ -15,4 +16,5 @@ pub use dice::Dice;
 pub use faulty::FaultyStore;
 pub use history::well_formed;
 pub use puppet::{Gate, Piece, Puppet, call, text};
+pub use slow::slow_tools;
 pub use world::{World, json_of};

@@ -8,13 +8,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use attache_model::{ErrorKind, ModelError};
 use attache_session::{
-    Answer, Command, Event, ItemId, Origin, QueueId, ResultOrigin, SessionId, Stamped, Status,
-    Unread,
+    Answer, Command, ErrorCode, Event, ItemId, Origin, QueueId, ResultOrigin, SessionId, Stamped,
+    Status, Unread,
 };
-use attache_store::Log as _;
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
-use attache_testkit::{Dice, FaultyStore, Message, Piece, Puppet, Request, TestTime, World, text};
+use attache_store::{Log as _, Refused};
+use attache_testkit::{
+    Dice, FaultyStore, Message, Piece, Puppet, Request, TestTime, World, slow_tools, text,
+};
 use serde_json::{Value, json};
 
 use crate::truth::{self, TreeEnd};
@@ -24,6 +27,12 @@ const SEEDS: u64 = 1_000;
 
 /// Requests of one life after which models only answer, so that every plan ends.
 const REQUESTS: u32 = 40;
+
+/// One request in so many fails.
+const FAILS_ONCE_IN: u64 = 30;
+
+/// Lives of one world in which things go wrong; the next one is sound, so that it comes to rest.
+const BAD_LIVES: u32 = 3;
 
 /// Longer than any wait lasts.
 const REST: Duration = Duration::from_secs(2_000);
@@ -61,7 +70,15 @@ const MUST: &[&str] = &[
     "input at a tool boundary",
     "a notice",
     "an append refused",
-    "a crash",
+    "a crash before an append",
+    "a crash after an append",
+    "a crash after an answer",
+    "a crash in the life after a crash",
+    "input refused for a full disk",
+    "a model failed",
+    "outcome failed",
+    "end storage-error",
+    "end provider-error",
     "outcome interrupted",
     "outcome cancelled",
     "outcome succeeded",
@@ -117,6 +134,11 @@ fn say(request: &Request, dice: &mut Dice, requests: &mut u32) -> Vec<Piece> {
     let mut pieces = vec![Piece::Pause(Duration::from_millis(dice.below(20)))];
     if *requests > REQUESTS || Puppet::rounds(request) > 3 {
         pieces.extend(text("enough"));
+        return pieces;
+    }
+    if dice.chance(FAILS_ONCE_IN) {
+        pieces.push(Piece::Text("half an answer".to_owned()));
+        pieces.push(Piece::Fail(ModelError::new(ErrorKind::Refused, "no")));
         return pieces;
     }
     let depth = depth(request);
@@ -190,10 +212,14 @@ async fn people(
                     text: format!("work 1 by hand {number}").into(),
                     origin: Origin::Viewer,
                 };
-                if let Ok(Answer::Accepted { item }) =
-                    world.engine.command(session, command, None).await
-                {
-                    accepted.lock().expect("no holder fails").push(item);
+                match world.engine.command(session, command, None).await {
+                    Ok(Answer::Accepted { item }) => {
+                        accepted.lock().expect("no holder fails").push(item);
+                    }
+                    Err(error) if error.code == ErrorCode::StorageFull => {
+                        count(counts, "input refused for a full disk");
+                    }
+                    other => panic!("input of people: {other:?}"),
                 }
             }
             5 | 6 => {
@@ -246,9 +272,20 @@ async fn change_queue(world: &World, dice: &mut Dice, session: SessionId) {
     let _late = world.engine.command(session, command, None).await;
 }
 
+/// Starts a session as a person does who is told that the disk is full, makes room, and asks again.
+async fn start(world: &World, session: SessionId, counts: &mut Counts) {
+    while let Err(error) = world.engine.start(session, None).await {
+        count(counts, "a start refused");
+        let full = [ErrorCode::StorageFull, ErrorCode::Internal].contains(&error.code);
+        assert!(full, "{session} does not start: {error:?}");
+    }
+}
+
 struct Life {
     number: u32,
     memory: Arc<MemoryStore>,
+    /// The world ends after the answer to this append.
+    stop_after: Option<u64>,
     dice: Dice,
     accepted: Accepted,
     /// Trees that people have interrupted, in this life or before.
@@ -265,7 +302,11 @@ impl Life {
             .expect("a runtime");
         runtime.block_on(async {
             let memory = Arc::clone(&self.memory);
-            let store = Arc::new(FaultyStore::new(memory).slow(self.dice.fork()));
+            let mut store = FaultyStore::new(memory).slow(self.dice.fork());
+            if let Some(commit) = self.stop_after {
+                store = store.stopping_after(commit);
+            }
+            let store = Arc::new(store);
             let said = Arc::new(Mutex::new((self.dice.fork(), 0)));
             let puppet = Puppet::new(move |request| {
                 let (dice, requests) = &mut *said.lock().expect("no holder fails");
@@ -275,7 +316,7 @@ impl Life {
                 Arc::new(TestTime::of_life(self.number).stepping(LOOK_MICROS)),
                 Arc::clone(&store) as Arc<dyn attache_store::Store>,
                 puppet,
-                attache_tools::built_in(),
+                slow_tools(&attache_tools::built_in(), self.dice.fork()),
                 Vec::new(),
             )
             .await;
@@ -291,13 +332,21 @@ impl Life {
         let mut dice = self.dice.clone();
         let found = truth::sessions(world);
         if found.is_empty() {
-            world.root(Some("work 0")).await;
+            let root = world.root(Some("work 0")).await;
+            let first = self.log(root).into_iter().find_map(|it| match it.event {
+                Event::Queued { item, .. } => Some(item.id),
+                _ => None,
+            });
+            self.accepted
+                .lock()
+                .expect("no holder fails")
+                .push(first.expect("the first input is in the birth"));
         }
         for id in &found {
             assert_eq!(world.row(*id).status, Status::Stopped);
         }
         for id in &found {
-            world.engine.start(*id, None).await.expect("it starts");
+            start(world, *id, counts).await;
         }
         people(world, &mut dice, &self.accepted, &self.ended, counts).await;
         attache_testkit::pass(REST).await;
@@ -401,7 +450,11 @@ impl Life {
                         }
                     }
                     Event::TurnEnded { reason, .. } => {
+                        count(counts, &format!("end {reason}"));
                         count(counts, &format!("outcome {}", reason.outcome()));
+                    }
+                    Event::Noted { code, .. } if **code == *"provider-error" => {
+                        count(counts, "a model failed");
                     }
                     Event::Stopped { reason } => count(counts, &format!("stopped {reason}")),
                     _ => {}
@@ -416,25 +469,68 @@ impl Life {
     }
 }
 
+/// What goes wrong in a life, and after whose answer it ends.
+struct Wrong {
+    plan: FaultPlan,
+    stop_after: Option<u64>,
+    name: &'static str,
+}
+
+impl Wrong {
+    fn of(dice: &mut Dice, first: u64) -> Self {
+        let at = first + dice.below(60);
+        let plan = FaultPlan::new();
+        let (plan, stop_after, name) = match dice.below(8) {
+            0 => (plan.with(at, Fault::CrashBefore), None, "before an append"),
+            1 => (plan.with(at, Fault::CrashAfter), None, "after an append"),
+            2 => (plan, Some(at), "after an answer"),
+            // For a while, so that what is tried again meets it too.
+            3 | 4 => {
+                let full = || Fault::Refuse(Refused::StorageFull);
+                let until = at + 1 + dice.below(12);
+                let plan = (at..until).fold(plan, |plan, number| plan.with(number, full()));
+                (plan, None, "")
+            }
+            _ => (plan, None, ""),
+        };
+        Self {
+            plan,
+            stop_after,
+            name,
+        }
+    }
+}
+
 fn run(seed: u64, counts: &mut Counts) {
     let mut dice = Dice::new(seed);
-    let plan = if dice.chance(3) {
-        FaultPlan::new().with(2 + dice.below(60), Fault::CrashBefore)
-    } else {
-        FaultPlan::new()
-    };
+    // The first append bears the root.
+    let mut wrong = Wrong::of(&mut dice, 2);
     let mut life = Life {
         number: 0,
-        memory: Arc::new(MemoryStore::with_faults(plan)),
+        memory: Arc::new(MemoryStore::with_faults(wrong.plan)),
+        stop_after: wrong.stop_after,
         dice,
         accepted: Accepted::default(),
         ended: Arc::default(),
     };
     while !life.live(counts) {
         life.tally(counts);
-        count(counts, "a crash");
-        life.memory = Arc::new(life.memory.crash());
+        count(counts, &format!("a crash {}", wrong.name));
+        if life.number > 0 {
+            count(counts, "a crash in the life after a crash");
+        }
         life.number += 1;
+        wrong = if life.number < BAD_LIVES {
+            Wrong::of(&mut life.dice, 1)
+        } else {
+            Wrong {
+                plan: FaultPlan::new(),
+                stop_after: None,
+                name: "",
+            }
+        };
+        life.memory = Arc::new(life.memory.crash_into(wrong.plan));
+        life.stop_after = wrong.stop_after;
     }
     life.tally(counts);
 }
