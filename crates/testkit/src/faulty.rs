@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::dice::Dice;
+use crate::planted::{Bug, Planted};
 
 /// See the module.
 pub struct FaultyStore {
@@ -23,6 +24,7 @@ pub struct FaultyStore {
     stop_after: Option<u64>,
     commits: AtomicU64,
     stop: Arc<Stop>,
+    bug: Option<Arc<Bug>>,
 }
 
 #[derive(Default)]
@@ -44,7 +46,15 @@ impl FaultyStore {
             stop_after: None,
             commits: AtomicU64::new(0),
             stop: Arc::default(),
+            bug: None,
         }
+    }
+
+    /// The store has a bug.
+    #[must_use]
+    pub fn with_bug(mut self, bug: Planted) -> Self {
+        self.bug = Some(Arc::new(Bug::new(bug)));
+        self
     }
 
     /// Each append waits for its turn and for its answer as long as the dice say.
@@ -94,11 +104,16 @@ impl FaultyStore {
 }
 
 impl Writes for FaultyStore {
-    fn commit(&self, append: Append) -> Pending<Position> {
+    fn commit(&self, mut append: Append) -> Pending<Position> {
         if self.stop.stopped.load(Ordering::Acquire) {
             return Box::pin(std::future::pending());
         }
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
+        let end = append.expected.plus(append.events.len());
+        let bug = self.bug.clone();
+        if let Some(bug) = &bug {
+            bug.append(&mut append);
+        }
         let (turn, answers) = self.delays();
         let inner = Arc::clone(&self.inner);
         // Without a wait it is stored as it is asked for, whether or not anybody waits for the answer.
@@ -119,7 +134,10 @@ impl Writes for FaultyStore {
             if let Some(delay) = answers {
                 tokio::time::sleep(delay).await;
             }
-            let answer = pending.await;
+            let mut answer = pending.await;
+            if let Some(bug) = bug {
+                answer = bug.answer(answer, end);
+            }
             if let Some(stop) = stop {
                 stop.stopped.store(true, Ordering::Release);
                 stop.bell.notify_one();
@@ -156,7 +174,11 @@ impl Log for FaultyStore {
         after: Position,
         limit: usize,
     ) -> Result<Vec<LogItem>, ReadError> {
-        self.inner.events(session, after, limit)
+        let mut events = self.inner.events(session, after, limit)?;
+        if let Some(bug) = &self.bug {
+            bug.events(&mut events);
+        }
+        Ok(events)
     }
 
     fn partial(&self, session: SessionId) -> Result<Option<Partial>, ReadError> {
@@ -166,7 +188,11 @@ impl Log for FaultyStore {
 
 impl Rows for FaultyStore {
     fn row(&self, session: SessionId) -> Result<Option<Row>, ReadError> {
-        self.inner.row(session)
+        let mut row = self.inner.row(session)?;
+        if let (Some(bug), Some(row)) = (&self.bug, &mut row) {
+            bug.row(row);
+        }
+        Ok(row)
     }
 
     fn rows(
@@ -175,7 +201,11 @@ impl Rows for FaultyStore {
         after: Option<SessionId>,
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
-        self.inner.rows(filter, after, limit)
+        let mut rows = self.inner.rows(filter, after, limit)?;
+        if let Some(bug) = &self.bug {
+            rows.iter_mut().for_each(|row| bug.row(row));
+        }
+        Ok(rows)
     }
 
     fn descends(&self, descendant: SessionId, ancestor: SessionId) -> Result<bool, ReadError> {
@@ -183,7 +213,11 @@ impl Rows for FaultyStore {
     }
 
     fn mail(&self, session: SessionId, limit: usize) -> Result<Vec<Mail>, ReadError> {
-        self.inner.mail(session, limit)
+        let mail = self.inner.mail(session, limit)?;
+        Ok(match &self.bug {
+            Some(bug) => bug.mail(session, mail),
+            None => mail,
+        })
     }
 
     fn command(&self, session: SessionId, id: Uuid) -> Result<Option<KnownCommand>, ReadError> {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use attache_session::{Command, Event, ItemId, Origin, QueueId, SessionId, Status};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
-use attache_testkit::{FaultyStore, Gate, Puppet, TestTime, World};
+use attache_testkit::{FaultyStore, Gate, Planted, Puppet, TestTime, World};
 
 use crate::scenarios::{SCENARIOS, Scenario, Stage};
 use crate::script::say;
@@ -42,21 +42,19 @@ fn life<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-fn first_life(scenario: Scenario, plan: FaultPlan, place: Place) -> Left {
+fn first_life(scenario: Scenario, place: Place, bug: Option<Planted>) -> Left {
+    let plan = FaultPlan::new();
     let plan = match place {
         Place::Before(commit) => plan.with(commit, Fault::CrashBefore),
         Place::After(commit) => plan.with(commit, Fault::CrashAfter),
         Place::Never | Place::Answered(_) => plan,
     };
-    act(scenario, Arc::new(MemoryStore::with_faults(plan)), place)
-}
-
-fn act(scenario: Scenario, memory: Arc<MemoryStore>, place: Place) -> Left {
+    let memory = Arc::new(MemoryStore::with_faults(plan));
     let accepted = Arc::new(Mutex::new(Vec::new()));
     let roots = Arc::new(Mutex::new(Vec::new()));
     let ends = Arc::new(Mutex::new(Vec::new()));
     life(async {
-        let mut store = FaultyStore::new(Arc::clone(&memory));
+        let mut store = store(&memory, bug);
         if let Place::Answered(commit) = place {
             store = store.stopping_after(commit);
         }
@@ -103,13 +101,20 @@ async fn world(store: Arc<dyn attache_store::Store>, gate: &Gate, life: u32) -> 
     World::at(time, store, puppet, attache_tools::built_in(), Vec::new()).await
 }
 
-fn after_restart(left: &Left) {
+fn store(memory: &Arc<MemoryStore>, bug: Option<Planted>) -> FaultyStore {
+    let store = FaultyStore::new(Arc::clone(memory));
+    match bug {
+        Some(bug) => store.with_bug(bug),
+        None => store,
+    }
+}
+
+fn after_restart(left: &Left, bug: Option<Planted>) {
     let memory = Arc::new(left.store.crash());
     life(async {
         let gate = Gate::default();
         gate.open();
-        let store = Arc::clone(&memory) as Arc<dyn attache_store::Store>;
-        let world = world(store, &gate, 1).await;
+        let world = world(Arc::new(store(&memory, bug)), &gate, 1).await;
         let all = truth::sessions(&world);
         let found = truth::all(&memory, &all);
         // At once, before anything is written down.
@@ -184,32 +189,48 @@ fn after_restart(left: &Left) {
     });
 }
 
+/// All crashes of a scenario: how many there were, and those after which something does not hold.
+fn crashes_of(name: &str, scenario: Scenario, bug: Option<Planted>) -> (u64, Vec<String>) {
+    let run = |place| {
+        let run = || after_restart(&first_life(scenario, place, bug), bug);
+        std::panic::catch_unwind(run).is_ok()
+    };
+    let whole = std::panic::catch_unwind(|| first_life(scenario, Place::Never, bug));
+    let Ok(commits) = whole.map(|left| left.store.commits()) else {
+        return (0, vec![format!("{name}: without a crash")]);
+    };
+    let places = (1..=commits).flat_map(|commit| {
+        [
+            Place::Before(commit),
+            Place::After(commit),
+            Place::Answered(commit),
+        ]
+    });
+    let places: Vec<Place> = std::iter::once(Place::Never).chain(places).collect();
+    let failed = places.iter().filter(|place| !run(**place));
+    let failed = failed.map(|place| format!("{name}: {place:?} of {commits}"));
+    (commits * 3, failed.collect())
+}
+
+/// Whether all holds after each crash of each scenario.
+pub(crate) fn hold(bug: Option<Planted>) -> bool {
+    SCENARIOS
+        .iter()
+        .all(|(name, scenario)| crashes_of(name, *scenario, bug).1.is_empty())
+}
+
 #[test]
 fn a_crash_at_any_commit_leaves_a_whole_that_goes_on() {
     let mut runs = 0;
     let mut failed = Vec::new();
     let mut kinds = BTreeSet::new();
     for (name, scenario) in SCENARIOS {
-        let whole = first_life(*scenario, FaultPlan::new(), Place::Never);
+        let whole = first_life(*scenario, Place::Never, None);
         kinds.extend(whole.store.traces().into_iter().flat_map(|it| it.kinds));
-        let commits = whole.store.commits();
-        after_restart(&whole);
-        for commit in 1..=commits {
-            for place in [
-                Place::Before(commit),
-                Place::After(commit),
-                Place::Answered(commit),
-            ] {
-                let run = std::panic::catch_unwind(|| {
-                    after_restart(&first_life(*scenario, FaultPlan::new(), place));
-                });
-                if run.is_err() {
-                    failed.push(format!("{name}: {place:?} of {commits}"));
-                }
-                runs += 1;
-            }
-        }
-        println!("{name}: {commits} commits");
+        let (crashes, broken) = crashes_of(name, *scenario, None);
+        runs += crashes;
+        failed.extend(broken);
+        println!("{name}: {crashes} crashes");
     }
     println!("{runs} crashes");
     assert!(failed.is_empty(), "{failed:#?}");

@@ -16,7 +16,7 @@ use attache_session::{
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
 use attache_store::{Log as _, Refused};
 use attache_testkit::{
-    Dice, FaultyStore, Message, Piece, Puppet, Request, TestTime, World, slow_tools, text,
+    Dice, FaultyStore, Message, Piece, Planted, Puppet, Request, TestTime, World, slow_tools, text,
 };
 use serde_json::{Value, json};
 
@@ -92,7 +92,7 @@ const MUST: &[&str] = &[
     "a tree of three levels",
 ];
 
-type Counts = BTreeMap<String, u64>;
+pub(crate) type Counts = BTreeMap<String, u64>;
 
 fn count(counts: &mut Counts, what: &str) {
     *counts.entry(what.to_owned()).or_default() += 1;
@@ -286,6 +286,7 @@ struct Life {
     memory: Arc<MemoryStore>,
     /// The world ends after the answer to this append.
     stop_after: Option<u64>,
+    bug: Option<Planted>,
     dice: Dice,
     accepted: Accepted,
     /// Trees that people have interrupted, in this life or before.
@@ -305,6 +306,9 @@ impl Life {
             let mut store = FaultyStore::new(memory).slow(self.dice.fork());
             if let Some(commit) = self.stop_after {
                 store = store.stopping_after(commit);
+            }
+            if let Some(bug) = self.bug {
+                store = store.with_bug(bug);
             }
             let store = Arc::new(store);
             let said = Arc::new(Mutex::new((self.dice.fork(), 0)));
@@ -501,7 +505,13 @@ impl Wrong {
     }
 }
 
-fn run(seed: u64, counts: &mut Counts) {
+/// Whether a world of a seed keeps all that must hold; a panic says what it does not.
+pub(crate) fn holds(seed: u64, bug: Option<Planted>, counts: &mut Counts) -> bool {
+    let run = std::panic::AssertUnwindSafe(|| run(seed, bug, counts));
+    std::panic::catch_unwind(run).is_ok()
+}
+
+fn run(seed: u64, bug: Option<Planted>, counts: &mut Counts) {
     let mut dice = Dice::new(seed);
     // The first append bears the root.
     let mut wrong = Wrong::of(&mut dice, 2);
@@ -509,6 +519,7 @@ fn run(seed: u64, counts: &mut Counts) {
         number: 0,
         memory: Arc::new(MemoryStore::with_faults(wrong.plan)),
         stop_after: wrong.stop_after,
+        bug,
         dice,
         accepted: Accepted::default(),
         ended: Arc::default(),
@@ -544,8 +555,7 @@ fn seeded_worlds_come_to_rest_with_everything_accounted_for() {
     let mut failed = Vec::new();
     for seed in seeds {
         let mut own = Counts::new();
-        let ran = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(seed, &mut own)));
-        if ran.is_err() {
+        if !holds(seed, None, &mut own) {
             println!("ATTACHE_SEED={seed} failed");
             failed.push(seed);
         }
