@@ -288,3 +288,14 @@ impl Mailbox {
 
 /// A mailbox as it is shared.
 pub(crate) type SharedMailbox = Arc<Mailbox>;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_that_waits_is_small() {
+        // Full, an inbox holds 16,384 of them; what is large in a message is boxed.
+        assert!(size_of::<Message>() <= 64, "{}", size_of::<Message>());
+    }
+}
