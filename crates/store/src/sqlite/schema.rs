@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -98,6 +99,12 @@ const STATEMENTS: usize = 64;
 const WRITER_CACHE_KIB: i64 = -16_384;
 const READER_CACHE_KIB: i64 = -4_096;
 
+/// How long a connection waits for one that holds the database up. The lock file keeps other hosts out, so
+/// that it is a person's shell or a copy for a backup, and those are short. All sessions wait with the
+/// writer, so that more than a few seconds would look like a hang; then the append is refused as one that
+/// may be repeated.
+pub(super) const HELD_UP: Duration = Duration::from_secs(5);
+
 /// Opens the store for its one writer, and makes or raises it where needed.
 pub(super) fn writer(path: &Path) -> Result<Connection, OpenError> {
     // The log and the index of the log get the mode of the file itself: nobody else reads them.
@@ -140,6 +147,7 @@ fn open(path: &Path, flags: OpenFlags) -> Result<Connection, rusqlite::Error> {
     // Otherwise each new value of a parameter makes the statement be prepared again, to look whether
     // another plan would suit it; our statements have one plan.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    db.busy_timeout(HELD_UP)?;
     Ok(db)
 }
 

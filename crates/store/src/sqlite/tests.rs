@@ -231,6 +231,34 @@ fn g57_four_writers_lose_nothing_and_write_nothing_twice() {
 }
 
 #[test]
+fn g57_each_connection_waits_as_long_as_is_stated_and_no_longer() {
+    let held = Held::new();
+    let waits = |db: &Connection| {
+        let millis: u32 = db
+            .query_row("PRAGMA busy_timeout", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(u128::from(millis), schema::HELD_UP.as_millis());
+    };
+    hook(held.store(), move |_, db| waits(db));
+    waits(&schema::reader(&held.path()).unwrap());
+    waits(&schema::copier(&held.path()).unwrap());
+}
+
+#[test]
+fn g57_a_write_that_another_connection_holds_up_for_a_moment_is_stored() {
+    let held = Held::new();
+    let store = held.store();
+    let mut author = Author::root(store, 1);
+    let intruder = Connection::open(held.path()).unwrap();
+    intruder.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let append = author.append(vec![said("held up")]);
+    let asked = store.commit(append);
+    intruder.execute_batch("ROLLBACK").unwrap();
+    assert!(wait(asked).is_ok());
+    assert_eq!(texts(store, 1), ["held up"]);
+}
+
+#[test]
 fn g57_a_write_that_another_connection_holds_up_for_too_long_may_be_repeated() {
     let held = Held::new();
     let store = held.store();
