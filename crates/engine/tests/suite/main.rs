@@ -2,6 +2,7 @@
 
 mod crashes;
 mod planted;
+mod players;
 mod recoveries;
 mod scenarios;
 mod script;

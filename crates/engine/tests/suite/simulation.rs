@@ -4,32 +4,21 @@
 //!
 //! `ATTACHE_SEED=n` runs one seed.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_model::{ErrorKind, ModelError};
-use attache_session::{
-    Answer, Command, ErrorCode, Event, ItemId, Origin, QueueId, ResultOrigin, SessionId, Stamped,
-    Status, Unread,
-};
+use attache_session::{Event, Origin, ResultOrigin, SessionId, Stamped, Status, Unread};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
 use attache_store::{Log as _, Refused};
-use attache_testkit::{
-    Dice, FaultyStore, Message, Piece, Planted, Puppet, Request, TestTime, World, slow_tools, text,
-};
-use serde_json::{Value, json};
+use attache_testkit::{Dice, FaultyStore, Planted, Puppet, TestTime, World, slow_tools};
+use serde_json::Value;
 
+use crate::players::{Accepted, people, say, start};
 use crate::truth::{self, TreeEnd};
 
 /// Seeds of a run.
 const SEEDS: u64 = 1_000;
-
-/// Requests of one life after which models only answer, so that every plan ends.
-const REQUESTS: u32 = 40;
-
-/// One request in so many fails.
-const FAILS_ONCE_IN: u64 = 30;
 
 /// Lives of one world in which things go wrong; the next one is sound, so that it comes to rest.
 const BAD_LIVES: u32 = 3;
@@ -50,6 +39,8 @@ const MUST: &[&str] = &[
     "edited",
     "withdrawn",
     "moved",
+    "queue-set",
+    "queue-deleted",
     "turn-started",
     "consumed",
     "said",
@@ -92,193 +83,11 @@ const MUST: &[&str] = &[
     "a tree of three levels",
 ];
 
+/// How often each thing occurred.
 pub(crate) type Counts = BTreeMap<String, u64>;
 
-fn count(counts: &mut Counts, what: &str) {
+pub(crate) fn count(counts: &mut Counts, what: &str) {
     *counts.entry(what.to_owned()).or_default() += 1;
-}
-
-/// How deep a model stands: its first input says so.
-fn depth(request: &Request) -> u32 {
-    let first = request.messages.first();
-    let Some(Message::User(_)) = first else {
-        return 9;
-    };
-    let mut alone = request.clone();
-    alone.messages.truncate(1);
-    let input = Puppet::last_user(&alone);
-    let number = input.strip_prefix("work ").and_then(|rest| rest.get(..1));
-    number.and_then(|digit| digit.parse().ok()).unwrap_or(9)
-}
-
-/// Children that a history tells of.
-fn children(request: &Request) -> Vec<String> {
-    let mut ids = BTreeSet::new();
-    for message in &request.messages {
-        let Message::Tool(results) = message else {
-            continue;
-        };
-        for result in results
-            .iter()
-            .filter(|it| &*it.name == "agent_session_create")
-        {
-            let value: Value = serde_json::from_str(&result.content).unwrap_or_default();
-            ids.extend(value["session_id"].as_str().map(str::to_owned));
-        }
-    }
-    ids.into_iter().collect()
-}
-
-fn say(request: &Request, dice: &mut Dice, requests: &mut u32) -> Vec<Piece> {
-    *requests += 1;
-    let mut pieces = vec![Piece::Pause(Duration::from_millis(dice.below(20)))];
-    if *requests > REQUESTS || Puppet::rounds(request) > 3 {
-        pieces.extend(text("enough"));
-        return pieces;
-    }
-    if dice.chance(FAILS_ONCE_IN) {
-        pieces.push(Piece::Text("half an answer".to_owned()));
-        pieces.push(Piece::Fail(ModelError::new(ErrorKind::Refused, "no")));
-        return pieces;
-    }
-    let depth = depth(request);
-    let known = children(request);
-    for _ in 0..1 + dice.below(2) {
-        let (name, arguments) = match dice.below(11) {
-            0..3 if depth < 2 => {
-                let first = format!("work {} of {}", depth + 1, dice.below(1_000));
-                ("create", json!({ "initial_message": first }))
-            }
-            3 => ("list", json!({})),
-            4 => ("on_complete", json!({ "session_id": "." })),
-            other if !known.is_empty() => {
-                let id = dice.pick(&known).clone();
-                let on = json!({ "session_id": id });
-                let with = |key: &str, value: Value| {
-                    let mut all = on.clone();
-                    all[key] = value;
-                    all
-                };
-                match other {
-                    5 | 6 => ("wait", with("wait_for_idle", json!(dice.chance(2)))),
-                    7 => ("on_complete", on),
-                    8 => {
-                        let mut all = with("text", json!("more"));
-                        if dice.chance(2) {
-                            all["immediacy"] = json!("immediate");
-                        }
-                        ("send", all)
-                    }
-                    9 => ("stop", with("dispose", json!(dice.chance(2)))),
-                    _ => ("acquire", on),
-                }
-            }
-            _ => {
-                pieces.push(Piece::Text("thinking".to_owned()));
-                pieces.push(Piece::Pause(Duration::from_millis(dice.below(30))));
-                continue;
-            }
-        };
-        let name = format!("agent_session_{name}");
-        pieces.push(Piece::Call(name, arguments.to_string()));
-    }
-    pieces
-}
-
-/// Input that was acknowledged.
-type Accepted = Arc<Mutex<Vec<ItemId>>>;
-
-/// What people do meanwhile.
-async fn people(
-    world: &World,
-    dice: &mut Dice,
-    accepted: &Accepted,
-    ended: &Mutex<Vec<TreeEnd>>,
-    counts: &mut Counts,
-) {
-    for number in 0..8 + dice.below(8) {
-        attache_testkit::pass(Duration::from_millis(dice.below(60))).await;
-        let all = truth::sessions(world);
-        let session = *dice.pick(&all);
-        match dice.below(12) {
-            0..5 => {
-                let command = Command::Enqueue {
-                    item: None,
-                    queue: if dice.chance(2) {
-                        QueueId::Immediate
-                    } else {
-                        QueueId::Default
-                    },
-                    text: format!("work 1 by hand {number}").into(),
-                    origin: Origin::Viewer,
-                };
-                match world.engine.command(session, command, None).await {
-                    Ok(Answer::Accepted { item }) => {
-                        accepted.lock().expect("no holder fails").push(item);
-                    }
-                    Err(error) if error.code == ErrorCode::StorageFull => {
-                        count(counts, "input refused for a full disk");
-                    }
-                    other => panic!("input of people: {other:?}"),
-                }
-            }
-            5 | 6 => {
-                let tree = dice.chance(2);
-                let now = || attache_engine::Time::now(&*world.time);
-                if tree {
-                    let end = TreeEnd {
-                        top: session,
-                        from: now(),
-                        to: None,
-                    };
-                    ended.lock().expect("no holder fails").push(end);
-                }
-                if world.engine.interrupt(session, tree).await == Ok(true) {
-                    count(counts, "an interrupt that hit");
-                }
-                if tree && let Some(end) = ended.lock().expect("no holder fails").last_mut() {
-                    end.to = Some(now());
-                }
-            }
-            7 => drop(world.engine.terminate(session).await),
-            8 => drop(world.engine.start(session, None).await),
-            _ => change_queue(world, dice, session).await,
-        }
-    }
-}
-
-async fn change_queue(world: &World, dice: &mut Dice, session: SessionId) {
-    let Ok(state) = world.engine.state(session).await else {
-        return;
-    };
-    let waiting: Vec<_> = state.queues.iter().flat_map(|queue| &queue.items).collect();
-    let Some(item) = waiting.first() else { return };
-    let (item, expected) = (item.id, item.revision);
-    let command = match dice.below(3) {
-        0 => Command::Edit {
-            item,
-            text: "work 1, edited".into(),
-            expected,
-        },
-        1 => Command::Withdraw { item, expected },
-        _ => Command::Move {
-            item,
-            queue: QueueId::Immediate,
-            before: None,
-            expected,
-        },
-    };
-    // It may have been taken meanwhile.
-    let _late = world.engine.command(session, command, None).await;
-}
-
-/// Starts a session as a person does who is told that the disk is full, makes room, and asks again.
-async fn start(world: &World, session: SessionId, counts: &mut Counts) {
-    while let Err(error) = world.engine.start(session, None).await {
-        count(counts, "a start refused");
-        let full = [ErrorCode::StorageFull, ErrorCode::Internal].contains(&error.code);
-        assert!(full, "{session} does not start: {error:?}");
-    }
 }
 
 struct Life {
@@ -369,10 +178,9 @@ impl Life {
             assert!(log.watches.is_empty(), "no watch of {id} is open");
             let unread = world.row(*id).view.unread;
             assert_eq!(unread, Unread::default(), "{id} has read its mail");
-            assert!(
-                !log.live || log.waiting.is_empty(),
-                "{id} has taken its input"
-            );
+            if log.live {
+                assert_eq!(log.deliverable(), 0, "{id} has taken all but what is held");
+            }
         }
         for item in self.accepted.lock().expect("no holder fails").iter() {
             let there = told.values().flat_map(|log| &log.queued);
