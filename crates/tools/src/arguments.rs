@@ -30,6 +30,11 @@ impl Arguments {
         }
     }
 
+    /// An argument as it was given, left where it is.
+    pub(crate) fn look(&self, name: &str) -> Option<&Value> {
+        self.left.get(name)
+    }
+
     /// Takes an argument; null counts as not given.
     pub(crate) fn take(&mut self, name: &str) -> Option<Value> {
         self.left.remove(name).filter(|value| !value.is_null())

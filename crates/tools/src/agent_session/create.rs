@@ -44,13 +44,14 @@ tool!(
 
 async fn call(context: CallContext, arguments: Value) -> Answer {
     let mut arguments = Arguments::new(arguments)?;
-    let definition = match arguments.take("definition") {
-        None => None,
-        Some(given @ (Value::String(_) | Value::Object(_))) => Some(given),
+    let definition = match arguments.look("definition") {
+        None | Some(Value::Null | Value::Object(_)) => arguments.take("definition"),
+        // A name is a short text, since the answer to an unknown one names it.
+        Some(Value::String(_)) => arguments.text("definition")?.map(Value::String),
         Some(other) => {
             return Err(ToolError::invalid(format!(
                 "`definition` must be a name or an object, not {}",
-                kind(&other)
+                kind(other)
             )));
         }
     };
