@@ -1,23 +1,27 @@
 //! What holds for every tool of the registry: closed schemas, and arguments that do not fit change
-//! nothing.
+//! nothing. Tools and parameters are read from the registry, so that a new one is in every row.
 
-use attache_agent::{Definition, Tool};
+use std::collections::BTreeSet;
+
+use attache_agent::{Definition, Tool, Toolbelt};
 use attache_session::SessionId;
 use attache_testkit::{Piece, Puppet, World, text};
 use serde_json::{Value, json};
 
 use crate::kit::refused;
 
-const KINDS: [&str; 3] = ["agent-session", "current-session", "filesystem"];
+/// Every tool of every toolset.
+fn belt() -> Toolbelt {
+    let sets = attache_tools::built_in();
+    let kinds: Vec<String> = sets.kinds().into_iter().map(str::to_owned).collect();
+    sets.belt(&kinds).unwrap()
+}
 
 /// Every tool with its schema.
 fn tools() -> Vec<(String, Value)> {
-    let belt = attache_tools::built_in()
-        .belt(&KINDS.map(str::to_owned))
-        .unwrap();
-    let specs = belt.offered().specs().to_vec();
-    assert_eq!(specs.len(), 16);
-    specs
+    belt()
+        .offered()
+        .specs()
         .iter()
         .map(|spec| {
             let schema = serde_json::from_str(spec.input_schema.as_str()).unwrap();
@@ -26,14 +30,28 @@ fn tools() -> Vec<(String, Value)> {
         .collect()
 }
 
-/// Arguments that fit, but for the ones that a test spoils: what is required, with an id that
-/// exists.
+/// The parameters of a schema that may be of a kind.
+fn of_kind<'a>(schema: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a String> {
+    let properties = schema["properties"].as_object().unwrap().iter();
+    properties.filter_map(move |(name, shape)| may_be(shape, kind).then_some(name))
+}
+
+fn may_be(shape: &Value, kind: &str) -> bool {
+    let any = shape["anyOf"].as_array().into_iter().flatten();
+    std::iter::once(shape)
+        .chain(any)
+        .any(|shape| shape["type"] == kind)
+}
+
+/// Arguments that fit, but for the ones that a test spoils: what is required, with an id and a file
+/// that exist.
 fn fitting(schema: &Value, target: SessionId) -> Value {
     let mut arguments = json!({});
     for name in schema["required"].as_array().unwrap() {
         let name = name.as_str().unwrap();
         arguments[name] = match name {
             "session_id" => json!(target.to_string()),
+            "new_string" => json!("other"),
             _ => json!("text"),
         };
     }
@@ -43,6 +61,7 @@ fn fitting(schema: &Value, target: SessionId) -> Value {
 async fn world() -> (World, SessionId, SessionId, tempfile::TempDir) {
     let world = World::new().await;
     let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("text"), "text\n").unwrap();
     let root = world
         .root_at(folder.path(), Definition::built_in(), None)
         .await;
@@ -50,20 +69,29 @@ async fn world() -> (World, SessionId, SessionId, tempfile::TempDir) {
     (world, root, child, folder)
 }
 
-/// All that a refused call could have changed.
-fn standing(world: &World, sessions: &[SessionId], folder: &tempfile::TempDir) -> Vec<usize> {
-    let mut all: Vec<usize> = sessions.iter().map(|id| world.events(*id).len()).collect();
-    all.push(std::fs::read_dir(folder.path()).unwrap().count());
-    all.push(world.engine.load().0);
-    all
+/// All that a refused call could have changed: events of each session, files with their bytes, and
+/// the count of live sessions.
+type Standing = (Vec<usize>, BTreeSet<(String, Vec<u8>)>, usize);
+
+fn standing(world: &World, sessions: &[SessionId], folder: &tempfile::TempDir) -> Standing {
+    let events = sessions.iter().map(|id| world.events(*id).len()).collect();
+    let file = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        (path.display().to_string(), std::fs::read(&path).unwrap())
+    };
+    let files = std::fs::read_dir(folder.path())
+        .unwrap()
+        .map(file)
+        .collect();
+    (events, files, world.engine.load().0)
 }
 
 #[tokio::test]
 async fn every_schema_is_closed_and_described() {
-    let belt = attache_tools::built_in()
-        .belt(&KINDS.map(str::to_owned))
-        .unwrap();
+    let belt = belt();
+    let mut names: Vec<String> = Vec::new();
     for (name, schema) in tools() {
+        names.push(name.clone());
         assert_eq!(schema["type"], "object", "{name}");
         assert_eq!(schema["additionalProperties"], false, "{name}");
         for (property, shape) in schema["properties"].as_object().unwrap() {
@@ -92,6 +120,10 @@ async fn every_schema_is_closed_and_described() {
         );
         assert!(tool.spec().description.len() > 80, "{name}");
     }
+    // The kinds are read and not written here: that all were read is seen on one tool of each.
+    for one in ["agent_session_acquire", "get_current_session", "grep"] {
+        assert!(names.iter().any(|name| name == one), "{names:?}");
+    }
 }
 
 #[tokio::test(start_paused = true)]
@@ -119,12 +151,7 @@ async fn a_value_of_a_wrong_type_is_refused_by_every_tool() {
     let mut spoiled = 0;
     for (name, schema) in tools() {
         for (property, shape) in schema["properties"].as_object().unwrap() {
-            let fits = |kind: &str| {
-                shape["type"] == kind
-                    || shape["anyOf"]
-                        .as_array()
-                        .is_some_and(|all| all.iter().any(|s| s["type"] == kind))
-            };
+            let fits = |kind: &str| may_be(shape, kind);
             for (kind, value) in [
                 ("string", json!("30")),
                 ("integer", json!(30)),
@@ -161,6 +188,98 @@ async fn a_value_of_a_wrong_type_is_refused_by_every_tool() {
     }
     assert!(spoiled > 150, "{spoiled}");
     assert_eq!(standing(&world, &[root, child], &folder), before);
+}
+
+/// Texts that are of the right type and odd. What takes them, and why it may; everything else
+/// refuses them.
+const EMPTY: &str = "";
+const NUL: &str = "a\0b";
+const TAKEN: [(&str, &str, &str, &str); 12] = [
+    (
+        "agent_session_create",
+        "initial_message",
+        NUL,
+        "a text that is sent is any text",
+    ),
+    (
+        "agent_session_create",
+        "name",
+        NUL,
+        "whoever shows a name makes it safe to show",
+    ),
+    (
+        "agent_session_on_complete",
+        "message",
+        NUL,
+        "a text that is sent is any text",
+    ),
+    (
+        "agent_session_read_events",
+        "search",
+        NUL,
+        "a text that was sent can be looked for",
+    ),
+    (
+        "agent_session_send",
+        "text",
+        NUL,
+        "a text that is sent is any text",
+    ),
+    ("edit_file", "new_string", EMPTY, "a text is taken out"),
+    ("edit_file", "new_string", NUL, "a file holds any bytes"),
+    ("glob", "pattern", NUL, "fits no name"),
+    ("grep", "glob", NUL, "fits no name"),
+    ("grep", "pattern", NUL, "a file holds any bytes"),
+    ("write_file", "content", EMPTY, "a file may be empty"),
+    ("write_file", "content", NUL, "a file holds any bytes"),
+];
+
+#[tokio::test(start_paused = true)]
+async fn an_odd_text_is_refused_by_every_tool_or_has_a_reason() {
+    let (world, root, child, folder) = world().await;
+    let huge = "x".repeat(10 * 1024 * 1024);
+    let mut taken = BTreeSet::new();
+    let mut refusals = 0;
+    for (name, schema) in tools() {
+        for property in of_kind(&schema, "string") {
+            for odd in [EMPTY, NUL, &huge] {
+                let shown = odd.get(..8).unwrap_or(odd);
+                let before = standing(&world, &[root, child], &folder);
+                let mut arguments = fitting(&schema, child);
+                arguments[property] = json!(odd);
+                let outcome = world.call(root, &name, arguments).await;
+                let answer = attache_testkit::json_of(&outcome);
+                assert!(outcome.content.len() < 2_000, "{name}.{property} {shown:?}");
+                if !outcome.is_error {
+                    taken.insert((name.clone(), property.clone(), odd.to_owned()));
+                    world.quiet(root).await;
+                    // What is taken out of the file, or put in its place, is put back.
+                    std::fs::write(folder.path().join("text"), "text\n").unwrap();
+                    continue;
+                }
+                let code = answer["error"]["code"].as_str().unwrap();
+                let fits: &[&str] = match property.as_str() {
+                    "session_id" | "after_session_id" => &["unknown-session", "invalid-arguments"],
+                    "definition" => &["definition-unknown", "invalid-arguments"],
+                    _ => &["invalid-arguments", "text-too-large"],
+                };
+                assert!(
+                    fits.contains(&code),
+                    "{name}.{property} {shown:?}: {answer}"
+                );
+                let after = standing(&world, &[root, child], &folder);
+                assert_eq!(after, before, "{name}.{property} {shown:?}");
+                refusals += 1;
+            }
+        }
+    }
+    let expected = TAKEN
+        .map(|(tool, property, odd, _why)| (tool.to_owned(), property.to_owned(), odd.to_owned()));
+    assert_eq!(taken, BTreeSet::from(expected));
+    assert!(refusals > 50, "{refusals}");
+    // What was sent came whole.
+    assert_eq!(world.consumed(child), [NUL]);
+    assert_eq!(world.consumed(root), [NUL]);
 }
 
 #[tokio::test(start_paused = true)]
