@@ -1,6 +1,7 @@
 //! A clock that a test winds, and ids that count.
 
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use attache_engine::Time;
 use attache_session::Timestamp;
@@ -11,8 +12,20 @@ const START: i64 = 1_796_040_000_000_000;
 
 /// Lets virtual time pass. The runtime's time must be paused: it then goes on when nobody has anything
 /// to do, so what is due meanwhile is done.
-pub async fn pass(time: std::time::Duration) {
+pub async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
+}
+
+/// What a piece of work answers, and the virtual time that it took. Under paused time that is exact:
+/// work that waits for nothing takes none.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the runtime's time is what is measured, and this is a clock.rs"
+)]
+pub async fn timed<T>(work: impl Future<Output = T>) -> (T, Duration) {
+    let begin = tokio::time::Instant::now();
+    let answer = work.await;
+    (answer, begin.elapsed())
 }
 
 /// Time goes on by one microsecond with each look, unless another step is asked for, so that a test sees what it would see of a fast

@@ -12,7 +12,7 @@ mod world;
 
 /// A request as a puppet gets it.
 pub use attache_model::{Message, Request};
-pub use clock::{TestTime, pass};
+pub use clock::{TestTime, pass, timed};
 pub use dice::Dice;
 pub use faulty::FaultyStore;
 pub use history::well_formed;
