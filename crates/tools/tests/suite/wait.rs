@@ -1,12 +1,17 @@
 //! `agent_session_wait`: what ends a wait, when, and what it says then.
 
-use attache_session::SessionId;
-use attache_testkit::{Gate, Piece, Puppet, World, text};
+use std::time::Duration;
+
+use attache_session::{Event, ResultOrigin, SessionId};
+use attache_testkit::{Gate, Piece, Puppet, World, text, timed};
 use serde_json::{Value, json};
 
-use crate::kit::{DETAIL, busy_child, code, column, has_members, held, on};
+use crate::kit::{DETAIL, busy_child, code, column, count, has_members, held, on};
 
 const WAIT: &str = "agent_session_wait";
+
+/// What a call takes that waits for nothing, or whose waiting is ended: time here is virtual.
+const AT_ONCE: Duration = Duration::ZERO;
 
 fn members() -> Vec<&'static str> {
     let mut all = DETAIL.to_vec();
@@ -28,12 +33,12 @@ async fn send(world: &World, caller: SessionId, target: SessionId, text: &str) -
 #[tokio::test(start_paused = true)]
 async fn agent_session_wait_session_becomes_idle_returns_before_timeout() {
     let (world, root, child, gate) = busy_child().await;
-    let (waited, ()) = tokio::join!(
-        wait(&world, root, child, json!({ "timeout_seconds": 300 })),
+    let ((waited, took), ()) = tokio::join!(
+        timed(wait(&world, root, child, json!({ "timeout_seconds": 300 }))),
         async { gate.open() }
     );
     has_members(&waited, &members());
-    assert_eq!(waited["ended_by"], "output");
+    assert_eq!((&waited["ended_by"], took), (&json!("output"), AT_ONCE));
     let waited = wait(&world, root, child, json!({ "wait_for_idle": true })).await;
     assert_eq!(
         (&waited["ended_by"], &waited["status"], &waited["outcome"]),
@@ -50,8 +55,9 @@ async fn agent_session_wait_idle_session_returns_immediately() {
     world.quiet(child).await;
     let shown = on(&world, root, "get", child).await;
     for idle in [false, true] {
-        let mut waited = wait(&world, root, child, json!({ "wait_for_idle": idle })).await;
-        assert_eq!(waited["ended_by"], "settled");
+        let arguments = json!({ "wait_for_idle": idle });
+        let (mut waited, took) = timed(wait(&world, root, child, arguments)).await;
+        assert_eq!((&waited["ended_by"], took), (&json!("settled"), AT_ONCE));
         assert_eq!(waited["new_events"], json!([]));
         assert_eq!(waited["has_more"], false);
         for member in ["ended_by", "new_events", "has_more"] {
@@ -134,7 +140,8 @@ async fn agent_session_wait_timeout_returns_timeout_status() {
     let (world, root, child, _gate) = busy_child().await;
     for idle in [false, true] {
         let arguments = json!({ "timeout_seconds": 5, "wait_for_idle": idle });
-        let waited = wait(&world, root, child, arguments).await;
+        let (waited, took) = timed(wait(&world, root, child, arguments)).await;
+        assert_eq!(took, Duration::from_secs(5));
         has_members(&waited, &members());
         assert_eq!(
             (&waited["status"], &waited["ended_by"]),
@@ -143,6 +150,13 @@ async fn agent_session_wait_timeout_returns_timeout_status() {
         assert_eq!(waited["is_busy"], true);
         assert_eq!(waited["new_events"], json!([]));
     }
+    // Without a time it is half a minute.
+    for idle in [false, true] {
+        let arguments = json!({ "wait_for_idle": idle });
+        let (waited, took) = timed(wait(&world, root, child, arguments)).await;
+        assert_eq!(waited["ended_by"], "timeout");
+        assert_eq!(took, Duration::from_secs(30));
+    }
     assert_eq!(on(&world, root, "get", child).await["status"], "running");
 }
 
@@ -150,8 +164,8 @@ async fn agent_session_wait_timeout_returns_timeout_status() {
 async fn g25_a_wait_that_runs_out_is_no_failure() {
     let (world, root, child, gate) = busy_child().await;
     let arguments = json!({ "session_id": child.to_string(), "timeout_seconds": 1 });
-    let outcome = world.call(root, WAIT, arguments).await;
-    assert!(!outcome.is_error);
+    let (outcome, took) = timed(world.call(root, WAIT, arguments)).await;
+    assert_eq!((outcome.is_error, took), (false, Duration::from_secs(1)));
     let arguments = json!({ "timeout_seconds": 10, "wait_for_idle": true });
     let (waited, ()) = tokio::join!(wait(&world, root, child, arguments), async { gate.open() });
     assert_eq!(
@@ -169,15 +183,22 @@ async fn g25_a_wait_that_runs_out_is_no_failure() {
 async fn g25_times_out_of_range_are_clamped_and_named() {
     let (world, root, child, _gate) = busy_child().await;
     let rows = [
-        (json!(0), Value::Null),
-        (json!(-1), json!({ "timeout_seconds": 0 })),
-        (json!(301), json!({ "timeout_seconds": 300 })),
-        (json!(1e9), json!({ "timeout_seconds": 300 })),
-        (json!(u64::MAX), json!({ "timeout_seconds": 300 })),
-        (json!(-1e300), json!({ "timeout_seconds": 0 })),
+        (Value::Null, None, 30),
+        (json!(0), None, 0),
+        (json!(7), None, 7),
+        (json!(300), None, 300),
+        (json!(-1), Some(0), 0),
+        (json!(301), Some(300), 300),
+        (json!(1e9), Some(300), 300),
+        (json!(u64::MAX), Some(300), 300),
+        (json!(-1e300), Some(0), 0),
     ];
-    for (given, adjusted) in rows {
-        let waited = wait(&world, root, child, json!({ "timeout_seconds": given })).await;
+    for (given, adjusted, seconds) in rows {
+        let adjusted = adjusted.map_or(Value::Null, |to| json!({ "timeout_seconds": to }));
+        let arguments = json!({ "timeout_seconds": given });
+        let (waited, took) = timed(wait(&world, root, child, arguments)).await;
+        // What it says of the time is what it did.
+        assert_eq!(took, Duration::from_secs(seconds), "{given}");
         assert_eq!(
             (&waited["status"], &waited["ended_by"]),
             (&json!("timeout"), &json!("timeout"))
@@ -225,12 +246,17 @@ async fn g25_an_interrupt_of_the_waiter_ends_the_wait_and_leaves_the_child() {
         world.ask(root, "agent_session_get", json!({})).await["waiting_for"],
         json!([child.to_string()])
     );
-    assert!(world.engine.interrupt(root, false).await.unwrap());
-    world
-        .engine
-        .settled(root, attache_engine::Quiet::Itself)
-        .await
-        .unwrap();
+    let (cut, took) = timed(async {
+        let cut = world.engine.interrupt(root, false).await;
+        let settled = world.engine.settled(root, attache_engine::Quiet::Itself);
+        settled.await.unwrap();
+        cut.unwrap()
+    })
+    .await;
+    // A wait that did not hear of it would run out after half a minute, and look the same then.
+    assert_eq!((cut, took), (true, AT_ONCE));
+    let cuts = |event: &Event| matches!(event, Event::CallEnded { result, .. } if result.origin == ResultOrigin::Cut);
+    assert_eq!(count(&world, root, cuts), 1);
     let shown = world.ask(root, "agent_session_get", json!({})).await;
     assert_eq!(
         (&shown["status"], &shown["outcome"], &shown["waiting_for"]),
@@ -304,12 +330,13 @@ async fn steering_the_waiter_ends_its_wait() {
     let child = world.child(waiter, Some("held child")).await;
     gate.reached().await;
     let arguments = json!({ "wait_for_idle": true, "timeout_seconds": 300 });
-    let (waited, _) = tokio::join!(wait(&world, waiter, child, arguments), async {
+    let ((waited, took), _) = tokio::join!(timed(wait(&world, waiter, child, arguments)), async {
         let arguments = json!({
             "session_id": waiter.to_string(), "text": "look here", "immediacy": "immediate"
         });
         world.ask(top, "agent_session_send", arguments).await
     });
+    assert_eq!(took, AT_ONCE);
     assert_eq!(
         (&waited["ended_by"], &waited["status"]),
         (&json!("steered"), &json!("running"))
@@ -320,10 +347,11 @@ async fn steering_the_waiter_ends_its_wait() {
 #[tokio::test(start_paused = true)]
 async fn stopping_the_child_ends_a_wait_as_stopped() {
     let (world, root, child, _gate) = busy_child().await;
-    let (waited, _) = tokio::join!(
-        wait(&world, root, child, json!({ "wait_for_idle": true })),
+    let ((waited, took), _) = tokio::join!(
+        timed(wait(&world, root, child, json!({ "wait_for_idle": true }))),
         world.engine.terminate(child)
     );
+    assert_eq!(took, AT_ONCE);
     assert_eq!(
         (&waited["ended_by"], &waited["status"], &waited["outcome"]),
         (&json!("stopped"), &json!("stopped"), &json!("cancelled"))
