@@ -1,5 +1,5 @@
-//! A store in memory whose appends take their time, and behind which the world can end right after
-//! an answer: what was answered is stored, and nothing that follows from it is.
+//! A store in memory whose appends take their time or wait for the test, and behind which the world
+//! can end right after an answer: what was answered is stored, and nothing that follows from it is.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,10 +16,15 @@ use uuid::Uuid;
 
 use crate::dice::Dice;
 use crate::planted::{Bug, Planted};
+use crate::puppet::Gate;
+
+/// Which appends are held.
+type Fits = dyn Fn(&Append) -> bool + Send + Sync;
 
 /// See the module.
 pub struct FaultyStore {
     inner: Arc<MemoryStore>,
+    held: Mutex<Vec<(Box<Fits>, Gate)>>,
     delays: Option<Mutex<Dice>>,
     stop_after: Option<u64>,
     commits: AtomicU64,
@@ -42,6 +47,7 @@ impl FaultyStore {
     pub fn new(inner: Arc<MemoryStore>) -> Self {
         Self {
             inner,
+            held: Mutex::default(),
             delays: None,
             stop_after: None,
             commits: AtomicU64::new(0),
@@ -71,6 +77,15 @@ impl FaultyStore {
         self
     }
 
+    /// Appends that fit wait at the gate that this gives. Nothing of such an append is stored before
+    /// it is open, so that a test can look at what lies between a decision and its record.
+    pub fn hold(&self, fits: impl Fn(&Append) -> bool + Send + Sync + 'static) -> Gate {
+        let gate = Gate::default();
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.push((Box::new(fits), gate.clone()));
+        gate
+    }
+
     /// Waits for the end of the world: this one, or a crash that was planned in the store within.
     pub async fn when_stopped(&self) {
         let here = async {
@@ -86,6 +101,20 @@ impl FaultyStore {
             () = here => {}
             () = self.inner.when_crashed() => {}
         }
+    }
+
+    /// Gives an append to the store, at once or when its gate is open.
+    fn pass_on(&self, append: Append) -> Pending<Position> {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let gate = held.iter().find(|(fits, _)| fits(&append));
+        let Some((_, gate)) = gate else {
+            return self.inner.commit(append);
+        };
+        let (gate, inner) = (gate.clone(), Arc::clone(&self.inner));
+        Box::pin(async move {
+            gate.passed().await;
+            inner.commit(append).await
+        })
     }
 
     /// How long an append waits for its turn, and then for its answer.
@@ -117,7 +146,7 @@ impl Writes for FaultyStore {
         let (turn, answers) = self.delays();
         let inner = Arc::clone(&self.inner);
         // Without a wait it is stored as it is asked for, whether or not anybody waits for the answer.
-        let early = turn.is_none().then(|| inner.commit(append.clone()));
+        let early = turn.is_none().then(|| self.pass_on(append.clone()));
         let stop = (self.stop_after == Some(number)).then(|| Arc::clone(&self.stop));
         let stopped = Arc::clone(&self.stop);
         Box::pin(async move {
