@@ -1,10 +1,13 @@
 //! What the tests of the toolsets share: how answers are looked at, and what puppets say.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use attache_model::Request;
 use attache_session::{Event, SessionId};
-use attache_testkit::{Gate, Piece, Puppet, World, json_of, text};
+use attache_store::Store;
+use attache_store::memory::MemoryStore;
+use attache_testkit::{FaultyStore, Gate, Piece, Puppet, World, json_of, text};
 use serde_json::{Value, json};
 
 /// Members of the shape of `agent_session_get`.
@@ -123,5 +126,27 @@ pub(crate) async fn busy_child() -> (World, SessionId, SessionId, Gate) {
     let root = world.root(None).await;
     let child = world.child(root, Some("held work")).await;
     gate.reached().await;
+    (world, root, child, gate)
+}
+
+/// A world whose appends can be held.
+pub(crate) async fn holding() -> (World, Arc<FaultyStore>) {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
+    let world = World::over(Arc::clone(&store) as Arc<dyn Store>).await;
+    (world, store)
+}
+
+/// A root and an idle child that was just sent a text and stands before reading it: the gate holds
+/// the append that would take it, so that it lies unread.
+pub(crate) async fn unread_child(sent: &str) -> (World, SessionId, SessionId, Gate) {
+    let (world, store) = holding().await;
+    let root = world.root(None).await;
+    let child = world.child(root, None).await;
+    let gate = store.hold(move |append| append.session == child && !append.taken.is_empty());
+    let arguments = json!({ "session_id": child.to_string(), "text": sent });
+    world.ask(root, "agent_session_send", arguments).await;
+    gate.reached().await;
+    assert_eq!(world.row(child).view.unread.inputs, 1);
+    assert_eq!(world.consumed(child), Vec::<String>::new());
     (world, root, child, gate)
 }

@@ -4,7 +4,7 @@ use attache_session::{Event, Origin, QueueId, SessionId};
 use attache_testkit::{Gate, Piece, Puppet, World, call, text};
 use serde_json::{Value, json};
 
-use crate::kit::{busy_child, code, count, held, on};
+use crate::kit::{busy_child, code, count, held, on, unread_child};
 
 const WATCH: &str = "agent_session_on_complete";
 
@@ -157,24 +157,33 @@ async fn agent_session_on_complete_default_message_includes_session_id_and_statu
 
 #[tokio::test]
 async fn input_that_was_sent_before_a_watch_counts_as_work() {
-    let world = World::new().await;
-    let root = world.root(None).await;
-    let child = world.child(root, None).await;
+    let (world, root, child, gate) = unread_child("held work").await;
+    assert_eq!(
+        watch(&world, root, child, json!("end")).await,
+        at_once(false)
+    );
+    // Nothing was told, and nothing has been read meanwhile.
+    assert_eq!(notices(&world, root), []);
+    assert_eq!(world.row(child).view.unread.inputs, 1);
+    gate.open();
+    world.quiet(root).await;
+    assert_eq!(world.consumed(child), ["held work"]);
+    assert_eq!(world.consumed(root), ["end"]);
+    // The same with nothing held: the child has read nothing yet, or stands before its model.
     for n in 0..20 {
         let gate = Gate::default();
         world.puppet.teach(held(&gate));
         let send = json!({ "session_id": child.to_string(), "text": format!("held {n}") });
         world.ask(root, "agent_session_send", send).await;
-        // The child has read nothing yet, or stands before its model.
         assert_eq!(
             watch(&world, root, child, json!(format!("end {n}"))).await,
             at_once(false)
         );
-        assert_eq!(notices(&world, root).len(), n);
+        assert_eq!(notices(&world, root).len(), n + 1);
         gate.open();
         world.quiet(root).await;
-        assert_eq!(world.consumed(child).len(), n + 1);
-        assert_eq!(world.consumed(root).len(), n + 1);
+        assert_eq!(world.consumed(child).len(), n + 2);
+        assert_eq!(world.consumed(root).len(), n + 2);
     }
 }
 

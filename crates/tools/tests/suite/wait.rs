@@ -6,7 +6,7 @@ use attache_session::{Event, ResultOrigin, SessionId};
 use attache_testkit::{Gate, Piece, Puppet, World, text, timed};
 use serde_json::{Value, json};
 
-use crate::kit::{DETAIL, busy_child, code, column, count, has_members, held, on};
+use crate::kit::{DETAIL, busy_child, code, column, count, has_members, held, on, unread_child};
 
 const WAIT: &str = "agent_session_wait";
 
@@ -303,10 +303,26 @@ async fn g26_waits_that_could_never_end_are_refused_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn input_that_was_sent_before_a_wait_counts_as_work() {
-    let world = World::new().await;
-    let root = world.root(None).await;
-    let child = world.child(root, None).await;
+    let (world, root, child, gate) = unread_child("task").await;
     world.puppet.teach(text_of);
+    let five = Duration::from_secs(5);
+    for idle in [false, true] {
+        let arguments = json!({ "wait_for_idle": idle, "timeout_seconds": 5 });
+        let (waited, took) = timed(wait(&world, root, child, arguments)).await;
+        assert_eq!(
+            (&waited["ended_by"], &waited["is_busy"], &waited["queued"]),
+            (&json!("timeout"), &json!(true), &json!(1))
+        );
+        assert_eq!(took, five);
+    }
+    let ((waited, took), ()) = tokio::join!(
+        timed(wait(&world, root, child, json!({ "wait_for_idle": true }))),
+        async { gate.open() }
+    );
+    assert_eq!((&waited["ended_by"], took), (&json!("settled"), AT_ONCE));
+    assert_eq!(waited["result_preview"], "did task");
+    assert_eq!(world.consumed(child), ["task"]);
+    // The same with nothing held: the child is as fast as it is, and what was sent is never passed by.
     for n in 0..20 {
         let text = format!("task {n}");
         send(&world, root, child, &text).await;
