@@ -14,6 +14,7 @@ mod list;
 mod on_complete;
 mod read_events;
 mod residence;
+mod rows;
 mod send;
 mod status;
 mod stop;

@@ -289,16 +289,26 @@ async fn a_search_sees_text_behind_the_preview() {
 
 #[tokio::test]
 async fn limits_are_clamped_and_named() {
-    let texts: Vec<String> = (0..7).map(|n| n.to_string()).collect();
+    // Each text and its answer: more than the largest page.
+    let texts: Vec<String> = (0..101).map(|n| n.to_string()).collect();
     let (world, root, child) = told(&texts).await;
-    let page = read(&world, root, child, json!({ "limit": 0 })).await;
-    assert_eq!(page["events"].as_array().unwrap().len(), 1);
-    assert_eq!(page["adjusted"], json!({ "limit": 1 }));
-    let page = read(&world, root, child, json!({ "limit": 5_000 })).await;
-    assert_eq!(page["adjusted"], json!({ "limit": 200 }));
-    let page = read(&world, root, child, json!({ "limit": 100, "full": true })).await;
-    assert_eq!(page["events"].as_array().unwrap().len(), 5);
-    assert_eq!(page["adjusted"], json!({ "limit": 5 }));
+    let rows = [
+        (json!({}), 20, None),
+        (json!({ "limit": 200 }), 200, None),
+        (json!({ "limit": 0 }), 1, Some(1)),
+        (json!({ "limit": 201 }), 200, Some(200)),
+        (json!({ "limit": 5_000 }), 200, Some(200)),
+        (json!({ "full": true }), 5, None),
+        (json!({ "limit": 5, "full": true }), 5, None),
+        (json!({ "limit": 6, "full": true }), 5, Some(5)),
+    ];
+    for (arguments, events, adjusted) in rows {
+        let page = read(&world, root, child, arguments.clone()).await;
+        assert_eq!(page["events"].as_array().unwrap().len(), events);
+        let adjusted = adjusted.map(|limit: u32| json!({ "limit": limit }));
+        assert_eq!(page.get("adjusted"), adjusted.as_ref(), "{arguments}");
+        assert_eq!(page["total_matching"], 202);
+    }
 }
 
 #[tokio::test]
