@@ -1,6 +1,7 @@
 //! Sub-agents from end to end, by what the models of a tree do themselves.
 
-use attache_testkit::{Puppet, World, call, text};
+use attache_session::{Event, SessionId, Stamped, Status};
+use attache_testkit::{Gate, Piece, Puppet, World, call, text};
 use serde_json::{Value, json};
 
 use crate::kit::{column, ids, on};
@@ -38,7 +39,9 @@ async fn create_sub_agent_send_message_sub_agent_receives() {
 #[tokio::test]
 async fn sub_agent_completes_on_complete_callback_parent_notified() {
     let world = World::new().await;
-    world.puppet.teach(|request| {
+    let gate = Gate::default();
+    let stand = gate.clone();
+    world.puppet.teach(move |request| {
         let results = Puppet::results(request).len();
         match (Puppet::task(request).as_str(), results) {
             ("delegate", 0) => call(
@@ -52,13 +55,29 @@ async fn sub_agent_completes_on_complete_callback_parent_notified() {
                 call("agent_session_on_complete", &arguments)
             }
             ("delegate", _) => text("I go on"),
-            _ => text("worked"),
+            _ => vec![Piece::Wait(stand.clone()), Piece::Text("worked".to_owned())],
         }
     });
     let root = world.root(Some("delegate")).await;
+    gate.reached().await;
+    // The parent ends its turn without a wait, while the child is still at work.
+    while world.row(root).status != Status::Idle {
+        tokio::task::yield_now().await;
+    }
+    let child = world.row(root).view.summary.watching[0].to_string();
+    let shown = world.ask(root, "agent_session_get", json!({})).await;
+    assert_eq!(
+        (&shown["result_preview"], &shown["waiting_for"]),
+        (&json!("I go on"), &json!([child]))
+    );
+    assert_eq!(turns(&world, root), ["begin", "delegate", "end"]);
+    gate.open();
     world.quiet(root).await;
-    // The parent ended its turn without a wait, and the notice started or steered the next step.
-    assert_eq!(world.consumed(root), ["delegate", "child is done"]);
+    // The notice began a turn of its own, and was taken in it.
+    assert_eq!(
+        turns(&world, root),
+        ["begin", "delegate", "end", "begin", "child is done", "end"]
+    );
     let shown = world.ask(root, "agent_session_get", json!({})).await;
     assert_eq!(
         (
@@ -68,6 +87,17 @@ async fn sub_agent_completes_on_complete_callback_parent_notified() {
         ),
         (&json!("idle"), &json!("thanks"), &json!([]))
     );
+}
+
+/// The turns of a session, and between begin and end what each took.
+fn turns(world: &World, session: SessionId) -> Vec<String> {
+    let told = |stamped: Stamped| match stamped.event {
+        Event::TurnStarted { .. } => Some("begin".to_owned()),
+        Event::Consumed { item, .. } => Some(item.text.to_string()),
+        Event::TurnEnded { .. } => Some("end".to_owned()),
+        _ => None,
+    };
+    world.events(session).into_iter().filter_map(told).collect()
 }
 
 #[tokio::test]
