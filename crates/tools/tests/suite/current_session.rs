@@ -1,7 +1,16 @@
 //! `get_current_session`: what a session is told of itself and of its parents.
 
-use attache_session::SessionId;
-use attache_testkit::World;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use attache_agent::{
+    CallContext, Caller, Cancel, ChildCreated, CreateChild, EventPage, EventQuery, ListChildren,
+    PortFuture, SessionContext, SessionDetail, SessionInfo, Sessions, Tool, WaitFor, Waited,
+    Watching,
+};
+use attache_session::{ItemId, SessionId, TurnId};
+use attache_testkit::{World, json_of};
 use serde_json::{Value, json};
 
 use crate::kit::{has_members, ids, on};
@@ -32,6 +41,111 @@ async fn current(world: &World, session: SessionId) -> Value {
     answer
 }
 
+/// A host that knows of parents of its own.
+struct Host(SessionContext);
+
+/// What the tool does not ask for.
+fn unasked<'a, T>() -> PortFuture<'a, T> {
+    panic!("the tool asks for the context alone")
+}
+
+impl Sessions for Host {
+    fn create<'a>(&'a self, _: &'a Caller, _: CreateChild) -> PortFuture<'a, ChildCreated> {
+        unasked()
+    }
+
+    fn list<'a>(&'a self, _: &'a Caller, _: ListChildren) -> PortFuture<'a, Vec<SessionInfo>> {
+        unasked()
+    }
+
+    fn get<'a>(&'a self, _: &'a Caller, _: SessionId) -> PortFuture<'a, SessionDetail> {
+        unasked()
+    }
+
+    fn send<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: SessionId,
+        _: String,
+        _: bool,
+    ) -> PortFuture<'a, ItemId> {
+        unasked()
+    }
+
+    fn stop<'a>(&'a self, _: &'a Caller, _: SessionId, _: bool) -> PortFuture<'a, bool> {
+        unasked()
+    }
+
+    fn read_events<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: SessionId,
+        _: EventQuery,
+    ) -> PortFuture<'a, EventPage> {
+        unasked()
+    }
+
+    fn wait<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: SessionId,
+        _: WaitFor,
+        _: Duration,
+        _: usize,
+    ) -> PortFuture<'a, Waited> {
+        unasked()
+    }
+
+    fn on_complete<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: SessionId,
+        _: Option<String>,
+    ) -> PortFuture<'a, Watching> {
+        unasked()
+    }
+
+    fn acquire<'a>(&'a self, _: &'a Caller, _: SessionId) -> PortFuture<'a, (bool, SessionDetail)> {
+        unasked()
+    }
+
+    fn context<'a>(&'a self, _: &'a Caller) -> PortFuture<'a, SessionContext> {
+        Box::pin(std::future::ready(Ok(self.0.clone())))
+    }
+
+    fn working_directory(&self, _: &Caller) -> Option<PathBuf> {
+        None
+    }
+}
+
+fn tool() -> Arc<dyn Tool> {
+    let belt = attache_tools::built_in().belt(&[ASK.to_owned()]).unwrap();
+    Arc::clone(belt.get(ASK).unwrap())
+}
+
+/// What the tool answers where the host gives the parents, or leaves them to the record.
+async fn hosted(world: &World, session: SessionId, given: Option<&[SessionId]>) -> Value {
+    let (_set, cancel) = Cancel::new();
+    let context = CallContext {
+        caller: Caller {
+            session,
+            turn: TurnId(1),
+            call: "call".into(),
+        },
+        working_directory: PathBuf::from("/"),
+        sessions: Arc::new(Host(world.engine.context(session, given).unwrap())),
+        cancel,
+    };
+    let answer = json_of(&tool().call(context, json!({})).await);
+    has_members(&answer, &MEMBERS);
+    answer
+}
+
+/// Ids of the parents that a session's own entity has.
+fn stored(answer: &Value) -> &Value {
+    &answer["agent_session"]["data"]["parent-agent-session-ids"]
+}
+
 fn parents(answer: &Value) -> Vec<String> {
     let list = answer["parent_agent_sessions"].as_array().unwrap();
     let id = |entity: &Value| {
@@ -41,6 +155,10 @@ fn parents(answer: &Value) -> Vec<String> {
             .to_owned()
     };
     list.iter().map(id).collect()
+}
+
+fn unknown() -> SessionId {
+    SessionId("01890000-0000-7000-8000-000000000007".parse().unwrap())
 }
 
 /// A root, two children, and a grandchild that both of them hold.
@@ -88,6 +206,8 @@ async fn get_current_session_single_parent_subagent_resolves_parent_agent_sessio
     let answer = current(&world, child).await;
     assert_eq!(answer["is_subagent"], true);
     assert_eq!(parents(&answer), ids(&[root]));
+    let data = &answer["agent_session"]["data"];
+    assert_eq!(data["agent-session-id"], child.to_string());
     // The parent is shown whole, as it shows itself.
     let own = current(&world, root).await;
     assert_eq!(answer["parent_agent_sessions"][0], own["agent_session"]);
@@ -149,28 +269,31 @@ async fn get_current_session_context_parent_ids_override_entity_data() {
     let root = world.root(None).await;
     let other = world.root(None).await;
     let child = world.child(root, None).await;
-    let context = world.engine.context(child, Some(&[other])).unwrap();
-    assert_eq!(context.parent_ids, ids(&[other]));
-    assert_eq!(context.parents.len(), 1);
-    assert_eq!(context.parents[0].entity_id, other.to_string());
+    let answer = hosted(&world, child, Some(&[other])).await;
+    assert_eq!(answer["is_subagent"], true);
+    assert_eq!(parents(&answer), ids(&[other]));
+    let own = current(&world, other).await;
+    assert_eq!(answer["parent_agent_sessions"][0], own["agent_session"]);
     // What is stored stays as it was.
-    let own = context.agent_session.unwrap();
-    assert_eq!(own.data["parent-agent-session-ids"], json!(ids(&[root])));
+    assert_eq!(stored(&answer), &json!(ids(&[root])));
 }
 
 #[tokio::test]
 async fn get_current_session_context_parent_ids_multiple_resolved_in_order() {
-    let (world, root, one, two, _) = family().await;
-    let child = world.child(one, None).await;
-    for order in [[two, root, one], [one, two, root]] {
-        let context = world.engine.context(child, Some(&order)).unwrap();
-        let found: Vec<&str> = context
-            .parents
-            .iter()
-            .map(|p| p.entity_id.as_str())
-            .collect();
-        assert_eq!(context.parent_ids, ids(&order));
-        assert_eq!(found, ids(&order));
+    let world = World::new().await;
+    let [a, b, nobody] = [world.root(None).await, world.root(None).await, unknown()];
+    let alone = world.root(None).await;
+    // The session itself has no parents; one that the host names and nobody knows is left out.
+    for (given, found) in [
+        (vec![b, a], vec![b, a]),
+        (vec![a, b], vec![a, b]),
+        (vec![b, nobody, a], vec![b, a]),
+        (vec![nobody], vec![]),
+    ] {
+        let answer = hosted(&world, alone, Some(&given)).await;
+        assert_eq!(answer["is_subagent"], true, "{given:?}");
+        assert_eq!(parents(&answer), ids(&found));
+        assert_eq!(stored(&answer), &json!([]));
     }
 }
 
@@ -197,8 +320,7 @@ async fn get_current_session_parent_reference_unresolvable_skipped_from_parents_
 #[tokio::test]
 async fn get_current_session_unknown_session_id_parents_empty_and_is_subagent_false() {
     let world = World::new().await;
-    let nobody = SessionId("01890000-0000-7000-8000-000000000007".parse().unwrap());
-    let answer = current(&world, nobody).await;
+    let answer = current(&world, unknown()).await;
     assert_eq!(answer["is_subagent"], false);
     assert_eq!(answer["parent_agent_sessions"], json!([]));
     assert_eq!(answer["agent_session"], Value::Null);
@@ -239,12 +361,27 @@ async fn current_session_context_keeps_absent_and_empty_parent_lists_apart() {
     let world = World::new().await;
     let root = world.root(None).await;
     let child = world.child(root, None).await;
-    let absent = world.engine.context(child, None).unwrap();
-    assert_eq!(absent.parent_ids, ids(&[root]));
-    assert_eq!(absent.parents.len(), 1);
-    let empty = world.engine.context(child, Some(&[])).unwrap();
-    assert_eq!(empty.parent_ids, Vec::<String>::new());
-    assert_eq!(empty.parents, []);
+    let absent = hosted(&world, child, None).await;
+    assert_eq!(absent, current(&world, child).await);
+    assert_eq!(absent["is_subagent"], true);
+    assert_eq!(parents(&absent), ids(&[root]));
+    let empty = hosted(&world, child, Some(&[])).await;
+    assert_eq!(empty["is_subagent"], false);
+    assert_eq!(empty["parent_agent_sessions"], json!([]));
+    assert_eq!(stored(&empty), &json!(ids(&[root])));
+}
+
+#[test]
+fn the_description_tells_of_parents_and_of_walking_upwards() {
+    let description = tool().spec().description.to_string();
+    for told in [
+        "is_subagent",
+        "parent_agent_sessions",
+        "parent-agent-session-ids",
+        "walk upwards",
+    ] {
+        assert!(description.contains(told), "{told}: {description}");
+    }
 }
 
 #[tokio::test]
