@@ -278,7 +278,7 @@ impl Port {
         if target == caller.session {
             return Err(EngineError::new(
                 ErrorCode::SelfWait,
-                "a session cannot wait for itself",
+                format!("session {target} cannot wait for itself"),
             ));
         }
         if shared.config.store.descends(caller.session, target)? {
