@@ -3,6 +3,7 @@
 
 mod acquire;
 mod arguments;
+mod circles;
 mod create;
 mod current_session;
 mod end_to_end;

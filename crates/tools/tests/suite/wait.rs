@@ -6,7 +6,9 @@ use attache_session::{Event, ResultOrigin, SessionId};
 use attache_testkit::{Gate, Piece, Puppet, World, text, timed};
 use serde_json::{Value, json};
 
-use crate::kit::{DETAIL, busy_child, code, column, count, has_members, held, on, unread_child};
+use crate::kit::{
+    DETAIL, busy_child, code, column, count, has_members, held, on, refused, unread_child,
+};
 
 const WAIT: &str = "agent_session_wait";
 
@@ -290,11 +292,11 @@ async fn g26_waits_that_could_never_end_are_refused_at_once() {
     ];
     for (caller, target, wanted) in rows {
         let arguments = json!({ "session_id": target });
-        assert_eq!(
-            code(&world, caller, WAIT, arguments).await,
-            wanted,
-            "{target}"
-        );
+        let ((code, message), took) = timed(refused(&world, caller, WAIT, arguments)).await;
+        assert_eq!((code.as_str(), took), (wanted, AT_ONCE), "{target}");
+        // It names what cannot be waited for.
+        let named = target.replace('.', &caller.to_string());
+        assert!(message.contains(&named), "{message}");
     }
     // A wait over two generations is none of them.
     let waited = wait(&world, root, grandchild, json!({})).await;
