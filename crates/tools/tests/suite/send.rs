@@ -1,10 +1,11 @@
 //! `agent_session_send`: which queue, when it is taken, and who takes nothing.
 
-use attache_session::{Command, Event, Immediacy, Origin, QueueId, SessionId};
+use attache_model::{Message, Part, Request};
+use attache_session::{Command, EndReason, Event, Immediacy, Origin, QueueId, SessionId};
 use attache_testkit::{Gate, World};
 use serde_json::{Value, json};
 
-use crate::kit::{busy_child, code, has_members, on, stepping};
+use crate::kit::{busy_child, code, count, has_members, holding, on, stepping};
 
 const SEND: &str = "agent_session_send";
 
@@ -185,6 +186,68 @@ async fn g31_input_keeps_its_order_when_the_turn_ends_before_a_boundary() {
     gate.open();
     world.quiet(child).await;
     assert_eq!(world.consumed(child), ["held work", "A", "C", "B"]);
+}
+
+/// The texts of the user's messages in a request.
+fn said(request: &Request) -> Vec<&str> {
+    let mut texts = Vec::new();
+    for message in &request.messages {
+        if let Message::User(parts) = message {
+            texts.extend(parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Some(&**text),
+                _ => None,
+            }));
+        }
+    }
+    texts
+}
+
+#[tokio::test]
+async fn g31_an_interrupt_while_a_message_is_on_its_way_neither_loses_nor_doubles_it() {
+    // What is held: the record that it is in the queue, or that it joined the turn.
+    for joins in [false, true] {
+        let (world, store) = holding().await;
+        let gate = Gate::default();
+        world.puppet.teach(stepping(&gate));
+        let root = world.root(None).await;
+        let child = world.child(root, Some("held work")).await;
+        gate.reached().await;
+        let hold = store.hold(move |append| {
+            append.session == child
+                && append.events.iter().any(|stamped| match &stamped.event {
+                    Event::Queued { item, .. } => !joins && &*item.text == "A",
+                    Event::Consumed { item, .. } => joins && &*item.text == "A",
+                    _ => false,
+                })
+        });
+        let arguments = json!({ "text": "A", "immediacy": "immediate" });
+        send(&world, root, child, arguments).await;
+        if joins {
+            gate.open();
+        }
+        hold.reached().await;
+        // It was taken, and is in the history of nobody.
+        assert_eq!(world.consumed(child), ["held work"]);
+        let (ran, ()) = tokio::join!(world.engine.interrupt(child, false), async {
+            hold.open();
+        });
+        assert!(ran.unwrap());
+        gate.open();
+        world.quiet(child).await;
+        assert_eq!(world.consumed(child), ["held work", "A"]);
+        let shown = on(&world, root, "get", child).await;
+        assert_eq!(
+            (&shown["status"], &shown["queued"]),
+            (&json!("idle"), &json!(0))
+        );
+        let cut = |event: &Event| matches!(event, Event::TurnEnded { reason, .. } if *reason == EndReason::Interrupted);
+        assert_eq!(count(&world, child, cut), 1);
+        // The next turn reads it once, where it stands.
+        send(&world, root, child, json!({ "text": "next" })).await;
+        world.quiet(child).await;
+        let request = world.puppet.requests().pop().unwrap();
+        assert_eq!(said(&request), ["held work", "A", "next"]);
+    }
 }
 
 #[tokio::test]
