@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::Draft;
+use super::lineage::live;
 use crate::command::{Answer, Rejected};
 use crate::event::Event;
 use crate::id::{Ids, ItemId, QueueId};
@@ -24,6 +25,10 @@ pub(super) fn enqueue(
         .is_some_and(|created| created.takes_input)
     {
         return Err(Rejected::NoUserInput);
+    }
+    if *origin == Origin::Session(draft.state.id) {
+        // The late word of a tool whose session has ended would start its next run with it.
+        live(draft)?;
     }
     if draft.state.queue(queue).is_none() {
         return Err(Rejected::UnknownQueue);

@@ -162,7 +162,8 @@ fn fire(draft: &mut Draft, about: SessionId, notice: &Notice, ids: &mut dyn Ids)
     Answer::FiredAtOnce
 }
 
-fn live(draft: &Draft) -> Result<(), Rejected> {
+/// What a session does of its own accord, it does while it lives.
+pub(super) fn live(draft: &Draft) -> Result<(), Rejected> {
     if draft.state.is_live() {
         Ok(())
     } else {

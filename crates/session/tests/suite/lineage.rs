@@ -1,7 +1,7 @@
 //! Children and holds: creating, acquiring, releasing, and the end of a session that nobody holds.
 
 use attache_session::{
-    Answer, CallId, Command, Effect, Epoch, Expect, MailBody, QueueId, Rejected, StopReason,
+    Answer, CallId, Command, Effect, Epoch, Expect, MailBody, Origin, QueueId, Rejected, StopReason,
 };
 
 use crate::desk::{Desk, child, eid, iid, kinds, sid};
@@ -70,14 +70,24 @@ fn a_stopped_session_reaches_nobody() {
         message: None,
         settled: None,
     };
+    let to_itself = Command::Enqueue {
+        item: None,
+        queue: QueueId::Immediate,
+        text: "x".into(),
+        origin: Origin::Session(sid(1)),
+    };
     for command in [
         spawn(3, None, None),
         Command::Acquire { child: sid(2) },
         send(2, "x"),
+        to_itself,
         watch,
     ] {
         assert_eq!(desk.refuses(command), Rejected::Stopped);
     }
+    // What a viewer gives it waits for the next start.
+    let given = crate::desk::enqueue(None, QueueId::Default, "x");
+    assert!(matches!(desk.does(given).answer, Answer::Accepted { .. }));
     // To give something up needs no life.
     assert_eq!(
         desk.does(Command::Release { child: sid(2) }).answer,
