@@ -216,7 +216,9 @@ impl Tool for LateTool {
             let created = sessions.create(caller, new).await.map(drop);
             let own = caller.session;
             let watched = sessions.on_complete(caller, own, None).await.map(drop);
-            late.tried.lock().unwrap().extend([created, watched]);
+            let sent = sessions.send(caller, own, "late".to_owned(), true);
+            let sent = sent.await.map(drop);
+            late.tried.lock().unwrap().extend([created, watched, sent]);
             late.ended.open();
         });
         Box::pin(async move {
@@ -263,7 +265,7 @@ async fn g32_work_of_a_tool_that_outlives_its_call_changes_nothing() {
         .iter()
         .map(|tried| tried.as_ref().err().map(|error| error.code))
         .collect();
-    assert_eq!(tried, [Some(ErrorCode::SessionStopped); 2]);
+    assert_eq!(tried, [Some(ErrorCode::SessionStopped); 3]);
     assert_eq!(world.events(child).len(), before);
     let shown = on(&world, root, "get", child).await;
     assert_eq!(
