@@ -5,6 +5,7 @@
 mod commit;
 mod finish;
 
+use std::collections::HashSet;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
@@ -157,6 +158,8 @@ struct Actor<'a> {
     release_due: bool,
     /// Mail could not be read, or the store refused to have it taken; no wake will tell of it again.
     look_due: bool,
+    /// Sessions that were removed from the store, as far as this one has tried to reach them.
+    removed: HashSet<SessionId>,
 }
 
 impl<'a> Actor<'a> {
@@ -190,6 +193,7 @@ impl<'a> Actor<'a> {
             state,
             release_due: false,
             look_due: false,
+            removed: HashSet::new(),
         };
         let failed = mailbox.take_failed();
         if actor.state.epoch.is_some() && actor.state.epoch != shared.registry.epoch(session) {

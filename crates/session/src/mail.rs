@@ -77,6 +77,15 @@ impl MailBody {
     pub fn is_notice(&self) -> bool {
         matches!(self, Self::Notice(_))
     }
+
+    /// Whether this mail only tells of an end: a receiver that is gone misses nothing by it.
+    #[must_use]
+    pub fn is_farewell(&self) -> bool {
+        match self {
+            Self::Unwatch { .. } | Self::Notice(_) | Self::Release { .. } => true,
+            Self::Input { .. } | Self::Watch { .. } | Self::Hold => false,
+        }
+    }
 }
 
 /// Tells a watcher what came of the session that it watched.

@@ -38,6 +38,9 @@ impl Actor<'_> {
                             batch.insert(0, take);
                         }
                     }
+                    // Decided again, once: what only tells the removed one of an end is left out.
+                    Err(Refused::Unknown { session })
+                        if session != self.session && self.removed.insert(session) => {}
                     Err(Refused::Fenced { .. } | Refused::Moved { .. }) => {
                         let error = EngineError::new(
                             ErrorCode::EpochFenced,
@@ -123,6 +126,9 @@ impl Actor<'_> {
                 session: self.session,
             });
         };
+        let removed = &self.removed;
+        plan.mail
+            .retain(|mail| !(mail.body.is_farewell() && removed.contains(&mail.to)));
         let births = plan
             .births
             .iter()

@@ -2,7 +2,8 @@
 
 use attache_session::{
     Command, ErrorCode, Event, Immediacy, Json, MailBody, Notice, Parent, Position, QueueId,
-    RESULT_PREVIEW_CHARS, RowView, StepText, Summary, Timestamp, TurnId, Unread, Usage, preview,
+    RESULT_PREVIEW_CHARS, RowView, StepText, StopReason, Summary, Timestamp, TurnId, Unread, Usage,
+    preview,
 };
 
 use crate::desk::{Desk, enqueue, iid, said, sid, wid};
@@ -99,7 +100,7 @@ fn several_custom_queues_are_told_apart() {
 #[test]
 fn the_release_of_a_stranger_makes_no_parent() {
     let mut desk = Desk::child_of(&[2]);
-    let reason = attache_session::StopReason::Disposed;
+    let reason = StopReason::Disposed;
     desk.takes(&[(7, MailBody::Release { reason })]);
     let parent = Parent {
         id: sid(2),
@@ -110,7 +111,7 @@ fn the_release_of_a_stranger_makes_no_parent() {
 }
 
 #[test]
-fn mail_is_input_or_a_notice_or_neither() {
+fn mail_is_input_or_a_notice_or_tells_of_an_end() {
     let notice = MailBody::Notice(Notice {
         watch: wid(1),
         message: None,
@@ -123,13 +124,21 @@ fn mail_is_input_or_a_notice_or_neither() {
         text: "x".into(),
         immediate: false,
     };
-    for (body, is_input, is_notice) in [
-        (input, true, false),
-        (notice, false, true),
-        (MailBody::Hold, false, false),
-        (MailBody::Unwatch { watch: wid(1) }, false, false),
+    let reason = StopReason::Disposed;
+    let watch = MailBody::Watch {
+        watch: wid(1),
+        message: None,
+    };
+    for (body, is_input, is_notice, is_farewell) in [
+        (input, true, false, false),
+        (notice, false, true, true),
+        (MailBody::Hold, false, false, false),
+        (watch, false, false, false),
+        (MailBody::Unwatch { watch: wid(1) }, false, false, true),
+        (MailBody::Release { reason }, false, false, true),
     ] {
-        assert_eq!((body.is_input(), body.is_notice()), (is_input, is_notice));
+        let found = (body.is_input(), body.is_notice(), body.is_farewell());
+        assert_eq!(found, (is_input, is_notice, is_farewell));
     }
 }
 
