@@ -258,7 +258,11 @@ impl EngineHandle {
             Status::Idle | Status::Error => {
                 self.stop(session, StopReason::Terminated).await?;
             }
-            Status::Stopped => {}
+            Status::Stopped => {
+                // An earlier life of the host may have left it with watchers that nobody has told
+                // yet. What cannot be loaded can be removed all the same.
+                let _told = self.0.sync(session).await;
+            }
         }
         self.0.config.store.delete(session).await?;
         if row.root == session {
