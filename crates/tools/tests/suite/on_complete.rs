@@ -1,7 +1,7 @@
 //! `agent_session_on_complete`: when a watch fires, what it says, and that it fires once.
 
-use attache_session::{Event, Origin, QueueId, SessionId};
-use attache_testkit::{Gate, Piece, Puppet, World, call, text};
+use attache_session::{Event, Origin, Outcome, QueueId, SessionId, Status};
+use attache_testkit::{Gate, Piece, Puppet, World, call, text, timed};
 use serde_json::{Value, json};
 
 use crate::kit::{busy_child, code, count, held, on, unread_child};
@@ -275,6 +275,75 @@ async fn toolset_dispose_cancels_on_complete_registrations() {
     assert_eq!(notices(&world, root), []);
     assert_eq!(world.consumed(root), Vec::<String>::new());
     drop(viewer);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parent_that_is_removed_is_told_nothing_and_holds_up_nobody() {
+    // Its registration ends with its own end, or with a restart that ends nothing for good.
+    for restarted in [false, true] {
+        let (mut world, root, child, gate) = busy_child().await;
+        watch(&world, root, child, json!("too late")).await;
+        if restarted {
+            world = world.restarted().await;
+            world.engine.delete(root).await.unwrap();
+        }
+        let viewer = world.engine.attach(child).await.unwrap();
+        if !restarted {
+            world.engine.terminate(root).await.unwrap();
+            world.engine.delete(root).await.unwrap();
+        }
+        assert!(world.engine.row(root).is_err());
+        gate.open();
+        if restarted {
+            world.engine.start(child, None).await.unwrap();
+            let given = attache_session::Command::Enqueue {
+                item: None,
+                queue: QueueId::Default,
+                text: "go on".into(),
+                origin: Origin::Viewer,
+            };
+            world.engine.command(child, given, None).await.unwrap();
+        }
+        let ((), took) = timed(world.quiet(child)).await;
+        assert_eq!(took, std::time::Duration::ZERO, "{restarted}");
+        let ends = |event: &Event| matches!(event, Event::TurnEnded { .. });
+        assert_eq!(count(&world, child, ends), 1 + usize::from(restarted));
+        assert_eq!(world.row(child).view.outcome(), Some(Outcome::Succeeded));
+        // The child works on, and ends when it is told to.
+        assert!(world.engine.terminate(child).await.unwrap());
+        assert_eq!(world.row(child).status, Status::Stopped);
+        drop(viewer);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_child_that_is_removed_holds_up_nobody() {
+    // It was ended before, or a restart had ended it and nobody had told its parent.
+    for restarted in [false, true] {
+        let (mut world, root, child, gate) = busy_child().await;
+        watch(&world, root, child, json!("it is over")).await;
+        gate.open();
+        if restarted {
+            world = world.restarted().await;
+        } else {
+            world.engine.terminate(child).await.unwrap();
+        }
+        world.engine.delete(child).await.unwrap();
+        world.engine.start(root, None).await.unwrap();
+        let ((), took) = timed(world.quiet(root)).await;
+        assert_eq!(took, std::time::Duration::ZERO, "{restarted}");
+        assert_eq!(world.consumed(root), ["it is over"], "{restarted}");
+        let list = world.ask(root, "agent_session_list", json!({})).await;
+        assert_eq!(list, json!([]));
+        let unknown = json!({ "session_id": child.to_string() });
+        for tool in ["agent_session_stop", "agent_session_acquire", WATCH] {
+            let refused = code(&world, root, tool, unknown.clone()).await;
+            assert_eq!(refused, "unknown-session");
+        }
+        // What the parent still holds of it does not keep the parent from ending.
+        assert!(world.engine.terminate(root).await.unwrap());
+        assert_eq!(world.row(root).status, Status::Stopped);
+    }
 }
 
 #[tokio::test]
