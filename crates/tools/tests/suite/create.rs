@@ -15,8 +15,8 @@ async fn agent_session_create_valid_definition_returns_session_id() {
     let world = World::new().await;
     let root = world.root(None).await;
     let definition = json!({
-        "name": "helper", "description": "helps", "instructions": "Help.",
-        "tools": [{ "kind": "agent-session" }],
+        "name": "helper", "description": "helps", "instructions": "Help with words.",
+        "tools": [{ "kind": "agent-session" }, "read_file"],
     });
     let outcome = world
         .call(
@@ -40,6 +40,22 @@ async fn agent_session_create_valid_definition_returns_session_id() {
         ("helper", "h", &[root][..])
     );
     assert_eq!((row.root, row.spawner), (root, Some(root)));
+    // The child works by that definition: its model gets these instructions and these tools.
+    let send = json!({ "session_id": child.to_string(), "text": "work" });
+    world.ask(root, "agent_session_send", send).await;
+    world.quiet(child).await;
+    let request = world.puppet.requests().pop().unwrap();
+    assert_eq!(Puppet::task(&request), "work");
+    let system = request.system.as_deref().unwrap();
+    assert!(system.contains("Help with words."), "{system}");
+    let offered: Vec<&str> = request.tools.specs().iter().map(|it| &*it.name).collect();
+    let sets = attache_tools::built_in();
+    let belt = sets
+        .belt(&["agent-session".to_owned(), "read_file".to_owned()])
+        .unwrap();
+    let named: Vec<&str> = belt.offered().specs().iter().map(|it| &*it.name).collect();
+    assert_eq!(offered, named);
+    assert!(offered.contains(&"read_file") && !offered.contains(&"write_file"));
 }
 
 #[tokio::test]

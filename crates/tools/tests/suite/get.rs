@@ -173,15 +173,22 @@ async fn agent_session_get_unknown_session_id_returns_error() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_looks_at_once_get_the_same_answer() {
     let (world, root, child, _gate) = busy_child().await;
     let one = on(&world, root, "get", child).await;
-    let world = std::sync::Arc::new(world);
-    let mut looks = tokio::task::JoinSet::new();
-    for _ in 0..10 {
-        let world = std::sync::Arc::clone(&world);
-        looks.spawn(async move { on(&world, root, "get", child).await });
-    }
-    assert_eq!(looks.join_all().await, vec![one; 10]);
+    // Ten threads, none of which looks before all of them stand there.
+    let line = std::sync::Barrier::new(10);
+    let runtime = tokio::runtime::Handle::current();
+    let looks = || {
+        line.wait();
+        let look = || runtime.block_on(on(&world, root, "get", child));
+        std::iter::repeat_with(look).take(20).collect::<Vec<_>>()
+    };
+    let answers: Vec<Value> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..10).map(|_| scope.spawn(looks)).collect();
+        let joined = threads.into_iter().map(|thread| thread.join().unwrap());
+        joined.flatten().collect()
+    });
+    assert_eq!(answers, vec![one; 200]);
 }
