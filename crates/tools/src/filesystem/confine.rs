@@ -123,7 +123,7 @@ impl Fault {
             ),
             Self::System(Errno::LOOP) => (
                 ErrorCode::InvalidArguments,
-                format!("{path} goes through too many links, or was exchanged for one"),
+                format!("{path} goes through too many links, or a link came or went meanwhile"),
                 "Use the path without links; list_directory shows which names are links.",
             ),
             Self::System(Errno::NAMETOOLONG) => (
@@ -257,7 +257,11 @@ impl Confined {
                     if links > MOST_LINKS {
                         return Err(Fault::System(Errno::LOOP));
                     }
-                    let target = rustix::fs::readlinkat(here, &name, Vec::new())?;
+                    let target = match rustix::fs::readlinkat(here, &name, Vec::new()) {
+                        // It is no link any more; told as when something has become one.
+                        Err(Errno::INVAL) => return Err(Fault::System(Errno::LOOP)),
+                        target => target?,
+                    };
                     let target = PathBuf::from(OsString::from_vec(target.into_bytes()));
                     if target.is_absolute() {
                         opened.clear();
