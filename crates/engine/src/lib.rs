@@ -46,6 +46,6 @@ pub mod parts {
         Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
         Toolsets,
     };
-    pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret};
+    pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret, read_small};
     pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};
 }

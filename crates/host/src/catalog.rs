@@ -4,11 +4,11 @@
 
 use std::path::{Path, PathBuf};
 
-use attache_engine::parts::{Definition, MarkdownDialect};
+use attache_engine::parts::{Definition, MarkdownDialect, read_small};
 use attache_engine::{Catalog, CatalogEntry};
 
-/// Largest definition file, in bytes.
-const FILE_LIMIT: u64 = 1024 * 1024;
+/// Largest file of a definition or of settings, in bytes.
+pub(crate) const FILE_LIMIT: u64 = 1024 * 1024;
 
 /// Most files of one folder that are looked at.
 const FILES: usize = 1_000;
@@ -115,15 +115,7 @@ fn read_file(path: &Path, project: &Path, dialect: MarkdownDialect) -> Option<Ca
 }
 
 fn text_of(path: &Path, shown: &str) -> Result<String, String> {
-    let size = std::fs::metadata(path)
-        .map_err(|fault| format!("{shown}: {fault}"))?
-        .len();
-    if size > FILE_LIMIT {
-        return Err(format!(
-            "{shown}: a definition has at most {FILE_LIMIT} bytes, not {size}"
-        ));
-    }
-    let bytes = std::fs::read(path).map_err(|fault| format!("{shown}: {fault}"))?;
+    let bytes = read_small(path, FILE_LIMIT).map_err(|fault| format!("{shown}: {fault}"))?;
     String::from_utf8(bytes).map_err(|_fault| format!("{shown}: not UTF-8 text"))
 }
 
@@ -143,6 +135,7 @@ mod tests {
         )
         .unwrap();
         std::fs::write(agents.join("notes.txt"), "no definition").unwrap();
+        std::os::unix::fs::symlink("/dev/zero", agents.join("endless.md")).unwrap();
         let inner = folder.path().join("a/b");
         std::fs::create_dir_all(&inner).unwrap();
         let listed = FolderCatalog::default().list(&inner);
@@ -150,7 +143,13 @@ mod tests {
             .iter()
             .map(|entry| (&*entry.name, entry.definition.is_ok()))
             .collect();
-        assert_eq!(names, [("bad", false), ("good", true), ("attache", true)]);
+        let wanted = [
+            ("bad", false),
+            ("endless", false),
+            ("good", true),
+            ("attache", true),
+        ];
+        assert_eq!(names, wanted);
         let why = listed[0].definition.as_ref().unwrap_err();
         assert!(
             why.contains("bad.json:3") && why.contains("colour"),

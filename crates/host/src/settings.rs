@@ -9,10 +9,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_engine::Environment;
-use attache_engine::parts::{Dialect, ProviderConfig, Quirks, Secret};
+use attache_engine::parts::{Dialect, ProviderConfig, Quirks, Secret, read_small};
 use serde::Deserialize;
 
-use crate::catalog::project_folder;
+use crate::catalog::{FILE_LIMIT, project_folder};
 
 /// Seconds after which a daemon that was started on demand leaves when nothing happens.
 const IDLE_SECONDS: u64 = 600;
@@ -363,11 +363,11 @@ fn at_least_one(limit: u32, source: &Source) -> Result<u32, SettingsError> {
 /// A file's settings; none when there is no file.
 fn read(file: &Path) -> Result<Option<Written>, SettingsError> {
     let fault = |place: String, message: String| SettingsError { place, message };
-    let bytes = match std::fs::read(file) {
+    let bytes = match read_small(file, FILE_LIMIT) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(error) => {
-            let message = format!("the settings cannot be read: {error}; let this user read it");
+            let message = format!("the settings cannot be read: {error}");
             return Err(fault(file.display().to_string(), message));
         }
     };

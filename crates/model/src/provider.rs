@@ -12,6 +12,7 @@ use crate::encode::Quirks;
 use crate::http::{self, Endpoint, HttpClient, HttpModel};
 use crate::model::Model;
 use crate::scripted::{ScriptError, Scripted};
+use crate::small_file::read_small;
 
 /// Largest script file, in bytes.
 const SCRIPT_LIMIT: u64 = 1 << 20;
@@ -416,15 +417,9 @@ impl Providers {
             Some(folder) => folder.join(name),
             None => Path::new(name).to_owned(),
         };
-        let size = std::fs::metadata(&path)
-            .map_err(|fault| unreadable(fault.kind().to_string()))?
-            .len();
-        if size > SCRIPT_LIMIT {
-            return Err(unreadable(format!(
-                "it has {size} bytes; at most {SCRIPT_LIMIT} are allowed"
-            )));
-        }
-        std::fs::read_to_string(&path).map_err(|fault| unreadable(fault.kind().to_string()))
+        let bytes =
+            read_small(&path, SCRIPT_LIMIT).map_err(|fault| unreadable(fault.to_string()))?;
+        String::from_utf8(bytes).map_err(|_fault| unreadable("it is not UTF-8 text".to_owned()))
     }
 }
 
