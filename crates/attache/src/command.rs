@@ -23,7 +23,7 @@ use attache_client::{Client, ClientError};
 
 use crate::cli::{Choice, Cli, Command};
 use crate::clock;
-use crate::fail::Failure;
+use crate::fail::{Failure, USAGE};
 use crate::find;
 use crate::link::{self, Link};
 use crate::output::Output;
@@ -88,6 +88,9 @@ fn text_of(text: &str) -> Result<String, Failure> {
             .take(TEXT_LIMIT as u64 + 1)
             .read_to_end(&mut bytes)
             .map_err(|fault| Failure::usage(format!("standard input cannot be read: {fault}")))?;
+        if bytes.len() > TEXT_LIMIT {
+            return Err(too_large(&format!("more than {TEXT_LIMIT} bytes")));
+        }
         String::from_utf8(bytes)
             .map_err(|_fault| Failure::usage("standard input is not UTF-8 text"))?
     } else {
@@ -96,17 +99,21 @@ fn text_of(text: &str) -> Result<String, Failure> {
     // What is sent is the text as JSON, where some characters take six bytes.
     let sent = serde_json::Value::from(text.as_str()).to_string().len();
     if sent > TEXT_LIMIT {
-        return Err(Failure::new(
-            crate::fail::USAGE,
-            "text-too-large",
-            format!("the text has {sent} bytes as it is sent; at most {TEXT_LIMIT} are taken"),
-        )
-        .with_hint("Put larger content into a file and name it."));
+        return Err(too_large(&format!("{sent} bytes as it is sent")));
     }
     if text.trim().is_empty() {
         return Err(Failure::usage("the text is empty"));
     }
+    if text.contains('\0') {
+        return Err(Failure::usage("the text holds the character NUL"));
+    }
     Ok(text)
+}
+
+fn too_large(size: &str) -> Failure {
+    let message = format!("the text has {size}; at most {TEXT_LIMIT} are taken");
+    Failure::new(USAGE, "text-too-large", message)
+        .with_hint("Put larger content into a file and name it.")
 }
 
 /// A new root session as the command line asks for it.

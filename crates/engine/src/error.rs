@@ -60,6 +60,7 @@ impl From<Rejected> for EngineError {
     fn from(rejected: Rejected) -> Self {
         let code = match &rejected {
             Rejected::EmptyText
+            | Rejected::NulText
             | Rejected::QueueName { .. }
             | Rejected::UnknownQueue
             | Rejected::UnknownItem

@@ -40,6 +40,12 @@ pub(crate) fn text(text: &str) -> Result<(), EngineError> {
             "the text is empty",
         ));
     }
+    if text.contains('\0') {
+        return Err(EngineError::new(
+            ErrorCode::InvalidArguments,
+            "the text holds the character NUL",
+        ));
+    }
     Ok(())
 }
 

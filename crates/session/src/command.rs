@@ -283,6 +283,9 @@ pub enum Rejected {
     /// Text with nothing in it.
     #[error("the text is empty")]
     EmptyText,
+    /// Text with the character NUL, which no terminal shows and no file of text has.
+    #[error("the text holds the character NUL")]
+    NulText,
     /// A queue's name with nothing in it, or a long one.
     #[error("a queue's name has 1 to {most} characters")]
     QueueName {

@@ -42,45 +42,41 @@ impl Arguments {
 
     /// A text of any length up to the limit for sent texts, not empty.
     pub(crate) fn long_text(&mut self, name: &str) -> Result<Option<String>, ToolError> {
-        match self.take(name) {
-            None => Ok(None),
-            Some(Value::String(text)) if text.len() > TEXT_LIMIT => Err(ToolError::new(
+        let text = self.exact_text(name)?;
+        not_blank(name, text)
+    }
+
+    /// A text of any length up to the limit for sent texts, taken as it is: blank and empty too.
+    pub(crate) fn exact_text(&mut self, name: &str) -> Result<Option<String>, ToolError> {
+        match self.string(name)? {
+            Some(text) if text.len() > TEXT_LIMIT => Err(ToolError::new(
                 attache_agent::session::ErrorCode::TextTooLarge,
                 format!(
                     "`{name}` has {} bytes; at most {TEXT_LIMIT} are taken",
                     text.len()
                 ),
             )),
-            Some(Value::String(text)) if text.trim().is_empty() => {
-                Err(ToolError::invalid(format!("`{name}` is empty")))
-            }
-            Some(Value::String(text)) => Ok(Some(text)),
-            Some(other) => Err(wrong_type(name, "a string", &other)),
+            text => Ok(text),
         }
-    }
-
-    /// A text of any length up to the limit for sent texts, taken as it is: blank and empty too.
-    pub(crate) fn exact_text(&mut self, name: &str) -> Result<Option<String>, ToolError> {
-        if let Some(Value::String(text)) = self.left.get(name)
-            && text.trim().is_empty()
-        {
-            let text = text.clone();
-            self.left.remove(name);
-            return Ok(Some(text));
-        }
-        self.long_text(name)
     }
 
     /// A short text, not empty.
     pub(crate) fn text(&mut self, name: &str) -> Result<Option<String>, ToolError> {
+        match self.string(name)? {
+            Some(text) if text.len() > SHORT_LIMIT => Err(ToolError::invalid(format!(
+                "`{name}` is longer than {SHORT_LIMIT} bytes"
+            ))),
+            text => not_blank(name, text),
+        }
+    }
+
+    /// A string. None may hold a NUL: no text and no name of a file has one.
+    fn string(&mut self, name: &str) -> Result<Option<String>, ToolError> {
         match self.take(name) {
             None => Ok(None),
-            Some(Value::String(text)) if text.len() > SHORT_LIMIT => Err(ToolError::invalid(
-                format!("`{name}` is longer than {SHORT_LIMIT} bytes"),
-            )),
-            Some(Value::String(text)) if text.trim().is_empty() => {
-                Err(ToolError::invalid(format!("`{name}` is empty")))
-            }
+            Some(Value::String(text)) if text.contains('\0') => Err(ToolError::invalid(format!(
+                "`{name}` holds the character NUL"
+            ))),
             Some(Value::String(text)) => Ok(Some(text)),
             Some(other) => Err(wrong_type(name, "a string", &other)),
         }
@@ -225,6 +221,15 @@ impl Arguments {
     }
 }
 
+fn not_blank(name: &str, text: Option<String>) -> Result<Option<String>, ToolError> {
+    match text {
+        Some(text) if text.trim().is_empty() => {
+            Err(ToolError::invalid(format!("`{name}` is empty")))
+        }
+        text => Ok(text),
+    }
+}
+
 fn missing(name: &str) -> ToolError {
     ToolError::invalid(format!("`{name}` is missing"))
 }
@@ -307,6 +312,10 @@ mod tests {
             exact.exact_text("a").unwrap();
             assert!(exact.done().is_ok());
         }
+        let nul = "`a` holds the character NUL";
+        assert_eq!(read(json!("a\0"), |a| a.text("a")), refused(nul));
+        assert_eq!(read(json!("a\0"), |a| a.long_text("a")), refused(nul));
+        assert_eq!(read(json!("a\0"), |a| a.exact_text("a")), refused(nul));
         let number = "`a` must be a string, not \"1\"";
         assert_eq!(read(json!(1), |a| a.text("a")), refused(number));
         assert_eq!(read(json!(1), |a| a.long_text("a")), refused(number));
@@ -347,6 +356,9 @@ mod tests {
             assert_eq!(Value::Object(named), expected, "{given}");
         }
         // From 0 on, what is below is adjusted too.
+        let mut lowest = of(json!(0));
+        assert_eq!(lowest.number("a", 7, 0..=9).unwrap(), 0);
+        assert_eq!(lowest.done().unwrap(), Map::new());
         let mut below = of(json!(-1));
         assert_eq!(below.number("a", 7, 0..=9).unwrap(), 0);
         assert_eq!(below.done().unwrap().len(), 1);

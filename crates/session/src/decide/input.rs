@@ -17,7 +17,7 @@ pub(super) fn enqueue(
     origin: &Origin,
     ids: &mut dyn Ids,
 ) -> Result<Answer, Rejected> {
-    not_empty(text)?;
+    is_text(text)?;
     if !draft
         .state
         .created
@@ -64,7 +64,7 @@ pub(super) fn edit(
     text: &Arc<str>,
     expected: u32,
 ) -> Result<Answer, Rejected> {
-    not_empty(text)?;
+    is_text(text)?;
     let revision = revision_of(draft, item, expected)? + 1;
     draft.push(Event::Edited {
         item,
@@ -193,10 +193,12 @@ fn same_revision(expected: u32, current: u32) -> Result<(), Rejected> {
     }
 }
 
-/// Text with nothing but white space in it is no text.
-pub(super) fn not_empty(text: &str) -> Result<(), Rejected> {
+/// Text with nothing but white space in it is no text, and neither is one with a NUL.
+pub(super) fn is_text(text: &str) -> Result<(), Rejected> {
     if text.trim().is_empty() {
         Err(Rejected::EmptyText)
+    } else if text.contains('\0') {
+        Err(Rejected::NulText)
     } else {
         Ok(())
     }

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::Draft;
-use super::input::{not_empty, push_item};
+use super::input::{is_text, push_item};
 use super::mail::notice_text;
 use crate::birth::{Birth, NewSession};
 use crate::command::{Answer, Effect, Expect, Rejected};
@@ -92,7 +92,7 @@ pub(super) fn send(
     immediate: bool,
 ) -> Result<Answer, Rejected> {
     live(draft)?;
-    not_empty(text)?;
+    is_text(text)?;
     if draft.state.child(to).is_some_and(|child| !child.held) {
         return Err(Rejected::Disposed);
     }

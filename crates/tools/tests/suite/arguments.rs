@@ -194,44 +194,9 @@ async fn a_value_of_a_wrong_type_is_refused_by_every_tool() {
 /// refuses them.
 const EMPTY: &str = "";
 const NUL: &str = "a\0b";
-const TAKEN: [(&str, &str, &str, &str); 12] = [
-    (
-        "agent_session_create",
-        "initial_message",
-        NUL,
-        "a text that is sent is any text",
-    ),
-    (
-        "agent_session_create",
-        "name",
-        NUL,
-        "whoever shows a name makes it safe to show",
-    ),
-    (
-        "agent_session_on_complete",
-        "message",
-        NUL,
-        "a text that is sent is any text",
-    ),
-    (
-        "agent_session_read_events",
-        "search",
-        NUL,
-        "a text that was sent can be looked for",
-    ),
-    (
-        "agent_session_send",
-        "text",
-        NUL,
-        "a text that is sent is any text",
-    ),
+const TAKEN: [(&str, &str, &str, &str); 2] = [
     ("edit_file", "new_string", EMPTY, "a text is taken out"),
-    ("edit_file", "new_string", NUL, "a file holds any bytes"),
-    ("glob", "pattern", NUL, "fits no name"),
-    ("grep", "glob", NUL, "fits no name"),
-    ("grep", "pattern", NUL, "a file holds any bytes"),
     ("write_file", "content", EMPTY, "a file may be empty"),
-    ("write_file", "content", NUL, "a file holds any bytes"),
 ];
 
 #[tokio::test(start_paused = true)]
@@ -277,9 +242,6 @@ async fn an_odd_text_is_refused_by_every_tool_or_has_a_reason() {
         .map(|(tool, property, odd, _why)| (tool.to_owned(), property.to_owned(), odd.to_owned()));
     assert_eq!(taken, BTreeSet::from(expected));
     assert!(refusals > 50, "{refusals}");
-    // What was sent came whole.
-    assert_eq!(world.consumed(child), [NUL]);
-    assert_eq!(world.consumed(root), [NUL]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -153,7 +153,7 @@ async fn paths_that_name_nothing_usable_are_refused() {
     let long = "a/".repeat(5_000);
     let name = "n".repeat(300);
     let rows = [
-        ("a\0b", "holds a NUL"),
+        ("a\0b", "holds the character NUL"),
         (long.as_str(), "longer than 4096 bytes"),
         (name.as_str(), "too long"),
         ("", "empty"),
