@@ -200,24 +200,42 @@ impl Shared {
     }
 
     /// Ends the runs of a session and of all below it, from the top down; `spared` is left alone. The
-    /// answer is whether any of them ran.
+    /// answer is whether any of them ran. Stopping needs no durability: where the store refuses to have
+    /// registrations given up, the runs end all the same, and the answer is that refusal.
     pub(crate) async fn cancel_tree(
         self: &Arc<Self>,
         session: SessionId,
         reason: EndReason,
         spared: Option<SessionId>,
     ) -> Result<bool, EngineError> {
-        let command = Command::Cancel {
-            reason,
-            watches: true,
-        };
-        let mut any = self.ask(session, command.clone()).await? == Answer::Done;
+        let mut any = self.cancel_all(session, reason).await;
         for row in lineage::descendants(self, session)? {
             if Some(row.session) != spared && row.view.is_live() {
-                any |= self.ask(row.session, command.clone()).await? == Answer::Done;
+                let ran = self.cancel_all(row.session, reason).await;
+                any = match (any, ran) {
+                    (Ok(any), Ok(ran)) => Ok(any || ran),
+                    (Err(first), _) => Err(first),
+                    (Ok(_), Err(error)) => Err(error),
+                };
             }
         }
-        Ok(any)
+        any
+    }
+
+    /// Ends a session's run and gives its registrations up.
+    async fn cancel_all(
+        self: &Arc<Self>,
+        session: SessionId,
+        reason: EndReason,
+    ) -> Result<bool, EngineError> {
+        let watches = true;
+        let answer = self.ask(session, Command::Cancel { reason, watches }).await;
+        if answer.is_err()
+            && let Some(mailbox) = self.registry.in_use(session)
+        {
+            mailbox.cancel(None, reason);
+        }
+        Ok(answer? == Answer::Done)
     }
 
     /// Ends a session's run. Goes past the line, because a token needs no durability; in line only

@@ -137,6 +137,33 @@ async fn mail_that_a_full_disk_keeps_from_being_taken_is_taken_later() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_interrupt_of_a_tree_ends_its_runs_also_on_a_full_disk() {
+    let gate = Gate::default();
+    // The births, the registration, and then the one that gives it up.
+    let memory = Arc::new(MemoryStore::with_faults(full([3])));
+    let store = Arc::clone(&memory) as Arc<dyn Store>;
+    let tools = attache_tools::built_in();
+    let world = World::with(store, slow(&gate), tools, Vec::new()).await;
+    let root = world.root(Some("go")).await;
+    gate.reached().await;
+    let itself = json!({ "session_id": "." });
+    world.call(root, "agent_session_on_complete", itself).await;
+    let refused = world.engine.interrupt(root, true).await;
+    assert_eq!(
+        refused.expect_err("the registration stands").code,
+        ErrorCode::StorageFull
+    );
+    gate.open();
+    world.quiet(root).await;
+    let told = crate::truth::read(&world.events(root));
+    assert_eq!(
+        told.ends,
+        [EndReason::Interrupted, EndReason::Completed],
+        "the run ended, and the next one was told of it"
+    );
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_storage_fault_during_a_run_ends_it_on_record() {
     for refused in [Refused::StorageFull, Refused::Failed("no".to_owned())] {
         // The first commit bears the root, the second ends its turn.

@@ -23,6 +23,7 @@ pub(crate) struct Told {
     pub(crate) live: bool,
     pub(crate) turn: Option<TurnId>,
     pub(crate) end: Option<EndReason>,
+    pub(crate) ends: Vec<EndReason>,
     pub(crate) queued: Vec<(ItemId, String)>,
     pub(crate) waiting: HashMap<ItemId, Waits>,
     /// Queues that start no turn.
@@ -101,6 +102,7 @@ pub(crate) fn read(events: &[Stamped]) -> Told {
                 assert!(open.is_empty(), "each call has its result");
                 told.turn = None;
                 told.end = Some(*reason);
+                told.ends.push(*reason);
             }
             Event::Queued { queue, item } => {
                 let text = item.text.to_string();
