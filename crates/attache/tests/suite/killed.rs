@@ -38,8 +38,17 @@ const POINTS: [(&str, &[u32]); 21] = [
     ("stopped", &[1]),
 ];
 
+/// Stored kinds that no command and no tool brings about yet.
+const WITHOUT_A_DOOR: [&str; 4] = ["edited", "withdrawn", "moved", "queue-deleted"];
+
 #[test]
 fn killed_at_each_kind_of_append_nothing_is_lost_or_doubled() {
+    let tried = POINTS.iter().map(|(kind, _)| *kind);
+    let mut tried: Vec<&str> = tried.chain(WITHOUT_A_DOOR).collect();
+    let mut known = attache_session::Event::KINDS.to_vec();
+    tried.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(tried, known);
     for (kind, numbers) in POINTS {
         for number in numbers {
             for place in ["before", "after", "before-effect"] {
