@@ -195,7 +195,8 @@ fn definition_of(
     }
 }
 
-/// An inline definition may use only what its parent's definition or that one's sub-agents have.
+/// An inline definition, and each one inside it, may use only what its parent's definition or that
+/// one's sub-agents have.
 fn within(
     shared: &Shared,
     parent: &Created,
@@ -221,24 +222,28 @@ fn within(
         .iter()
         .map(|holder| belt(holder))
         .collect::<Result<Vec<_>, _>>()?;
-    for spec in belt(child)?.offered().specs() {
-        if !belts.iter().any(|belt| belt.get(&spec.name).is_some()) {
-            return exceeds(format!(
-                "the tool `{}`, which its parent does not have",
-                spec.name
-            ));
-        }
-    }
     let provider = |model: &str| model.split('/').next().unwrap_or_default().to_owned();
-    if let Some(model) = &child.model {
-        let wanted = provider(model);
-        let known = std::iter::once(&*parent.model)
-            .chain(holders.iter().filter_map(|holder| holder.model.as_deref()));
-        if !known.into_iter().any(|model| provider(model) == wanted) {
-            return exceeds(format!(
-                "the provider `{wanted}`, which its parent does not have"
-            ));
+    let mut left = vec![child];
+    while let Some(asked) = left.pop() {
+        for spec in belt(asked)?.offered().specs() {
+            if !belts.iter().any(|belt| belt.get(&spec.name).is_some()) {
+                return exceeds(format!(
+                    "the tool `{}`, which its parent does not have",
+                    spec.name
+                ));
+            }
         }
+        if let Some(model) = &asked.model {
+            let wanted = provider(model);
+            let known = std::iter::once(&*parent.model)
+                .chain(holders.iter().filter_map(|holder| holder.model.as_deref()));
+            if !known.into_iter().any(|model| provider(model) == wanted) {
+                return exceeds(format!(
+                    "the provider `{wanted}`, which its parent does not have"
+                ));
+            }
+        }
+        left.extend(asked.sub_agents.iter().map(|agent| &*agent.definition));
     }
     if let Some(directory) = &child.working_directory {
         inside(&parent.working_directory, Some(directory))?;
@@ -247,8 +252,8 @@ fn within(
 }
 
 fn parse(definition: &Json) -> Result<Definition, EngineError> {
-    Definition::from_json(definition.as_str(), "the session's definition")
-        .map_err(|error| EngineError::new(ErrorCode::DefinitionInvalid, error.to_string()))
+    Definition::from_stored(definition)
+        .map_err(|error| EngineError::new(ErrorCode::DefinitionInvalid, error))
 }
 
 /// A folder inside another one, judged by the real paths of both.

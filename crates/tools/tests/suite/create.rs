@@ -170,6 +170,15 @@ async fn narrow() -> (World, attache_session::SessionId, tempfile::TempDir) {
 async fn a_child_never_gets_more_than_its_parent() {
     let (world, root, top) = narrow().await;
     let other = top.path().join("other").display().to_string();
+    let nested = |inner: &Value| {
+        let mut inner = inner.clone();
+        inner["name"] = json!("inner");
+        let middle = json!({
+            "name": "middle", "sub-agents": [{ "name": "inner", "definition": inner }],
+        });
+        json!({ "definition": { "name": "x", "sub-agents": [
+            { "name": "middle", "definition": middle }] } })
+    };
     let rows = [
         (
             json!({ "definition": { "name": "x", "tools": [{ "kind": "filesystem" }] } }),
@@ -187,6 +196,12 @@ async fn a_child_never_gets_more_than_its_parent() {
             json!({ "definition": { "name": "x", "working-directory": ".." } }),
             "exceeds-parent",
         ),
+        // What a child may not have, its own sub-agents may not have either.
+        (
+            nested(&json!({ "tools": [{ "kind": "filesystem" }] })),
+            "exceeds-parent",
+        ),
+        (nested(&json!({ "model": "openai/gpt" })), "exceeds-parent"),
         (json!({ "working_directory": ".." }), "exceeds-parent"),
         (json!({ "working_directory": other }), "exceeds-parent"),
         (json!({ "working_directory": "link" }), "exceeds-parent"),
