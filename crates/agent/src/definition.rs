@@ -2,7 +2,9 @@
 //! session is started with. Where they lie is not known here.
 
 mod front_matter;
+mod keys;
 mod parameters;
+mod places;
 mod wire;
 
 use attache_model::Options;
@@ -98,6 +100,15 @@ impl Definition {
         wire::from_json(text, file)
     }
 
+    /// Reads a definition that a session was born with, from the session's record.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn from_stored(stored: &Json) -> Result<Self, String> {
+        wire::from_stored(stored.as_str())
+    }
+
     /// Reads a definition in Markdown: front matter between two lines of `---`, then the
     /// instructions. `fallback_name` is used by dialects whose files need no name.
     ///
@@ -131,6 +142,13 @@ impl Definition {
     ) -> Result<Self, ParameterError> {
         parameters::fill(self, given)
     }
+}
+
+/// The line, from 1, on which a field of a definition's file stands; the first one when it is not
+/// found. The field may be a path with dots.
+#[must_use]
+pub fn field_line(text: &str, field: &str) -> usize {
+    places::line_of(text, &format!("{field}:")).unwrap_or(1)
 }
 
 /// Whether a text can be the name of a definition.

@@ -14,6 +14,7 @@ mod turn;
 
 pub use definition::{
     Definition, DefinitionError, Limits, MarkdownDialect, Parameter, ParameterError, SubAgent,
+    field_line,
 };
 pub use history::History;
 pub use port::{

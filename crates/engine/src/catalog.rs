@@ -51,7 +51,11 @@ pub trait Catalog: Send + Sync {
     /// [`CatalogError`] when there is none of that name or it does not load.
     fn find(&self, name: &str, working_directory: &Path) -> Result<Definition, CatalogError> {
         let mut entries = self.list(working_directory);
-        match entries.iter().position(|entry| entry.name == name) {
+        let named = |entry: &CatalogEntry| entry.name == name;
+        let loads = entries
+            .iter()
+            .position(|entry| named(entry) && entry.definition.is_ok());
+        match loads.or_else(|| entries.iter().position(named)) {
             Some(found) => entries
                 .swap_remove(found)
                 .definition

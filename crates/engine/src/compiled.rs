@@ -36,8 +36,7 @@ impl Interned {
             return Ok(Arc::clone(found));
         }
         let invalid = |text: String| EngineError::new(ErrorCode::DefinitionInvalid, text);
-        let parsed = Definition::from_json(definition.as_str(), "the session's definition")
-            .map_err(|error| invalid(error.to_string()))?;
+        let parsed = Definition::from_stored(definition).map_err(invalid)?;
         let belt = toolsets
             .belt(&parsed.tools)
             .map_err(|error| invalid(error.to_string()))?;

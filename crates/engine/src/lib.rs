@@ -44,7 +44,7 @@ pub use waits::Quiet;
 pub mod parts {
     pub use attache_agent::{
         Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
-        Toolsets,
+        Toolsets, field_line,
     };
     pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret, read_small};
     pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};

@@ -127,11 +127,12 @@ impl Host {
         }
         let engine = Engine::start(Config {
             store,
-            toolsets,
-            models: Arc::new(models),
             catalog: Arc::new(FolderCatalog {
+                toolsets: toolsets.clone(),
                 user_folder: definitions,
             }),
+            toolsets,
+            models: Arc::new(models),
             time: Arc::new(SystemTime),
             identity,
             iteration_limit: settings.iteration_limit,

@@ -5,8 +5,8 @@
 
 use serde::Deserialize;
 
-use super::wire::{Written, from_written};
-use super::{Definition, DefinitionError, is_name};
+use super::wire::{Written, from_written, without_keys};
+use super::{Definition, DefinitionError, is_name, places};
 
 /// Whose files these are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -53,38 +53,42 @@ pub(super) fn from_markdown(
             "front matter must stand at the top, between two lines of `---`".to_owned(),
         )
     })?;
-    let at = |fault: &serde_saphyr::Error| {
-        // The first line of the front matter is the second of the file.
-        fault
-            .location()
-            .map_or(2, |place| usize::try_from(place.line()).unwrap_or(1) + 1)
+    let unread = |fault: &serde_saphyr::Error| {
+        let message = places::bare(&fault.without_snippet().to_string());
+        match fault.location() {
+            // The first line of the front matter is the second of the file.
+            Some(place) => {
+                let line = usize::try_from(place.line()).unwrap_or(1) + 1;
+                let column = usize::try_from(place.column()).unwrap_or(1);
+                error(line, places::with_field(text, line, column, &message))
+            }
+            None => error(2, message),
+        }
     };
+    let unfit = |message: String| error(places::line_of(text, &message).unwrap_or(2), message);
     match dialect {
         Dialect::Attache => {
-            let mut written: Written = serde_saphyr::from_str(yaml)
-                .map_err(|fault| error(at(&fault), one_line(&fault.to_string())))?;
+            let mut written: Written =
+                serde_saphyr::from_str(yaml).map_err(|fault| unread(&fault))?;
             if !written.instructions.is_empty() && !body.trim().is_empty() {
-                return Err(error(
-                    2,
+                return Err(unfit(
                     "instructions: give them in the front matter or below it, not both".to_owned(),
                 ));
             }
             if written.instructions.is_empty() {
                 body.trim().clone_into(&mut written.instructions);
             }
-            from_written(written).map_err(|message| error(2, message))
+            from_written(written).and_then(without_keys).map_err(unfit)
         }
         Dialect::Foreign => {
-            let foreign: Foreign = serde_saphyr::from_str(yaml)
-                .map_err(|fault| error(at(&fault), one_line(&fault.to_string())))?;
+            let foreign: Foreign = serde_saphyr::from_str(yaml).map_err(|fault| unread(&fault))?;
             let name = foreign.name.unwrap_or_else(|| fallback_name.to_owned());
             if !is_name(&name) {
-                return Err(error(
-                    2,
-                    format!("name: {name:?} must be 1 to 64 letters, digits, `-` or `_`"),
-                ));
+                return Err(unfit(format!(
+                    "name: {name:?} must be 1 to 64 letters, digits, `-` or `_`"
+                )));
             }
-            Ok(Definition {
+            let definition = Definition {
                 name,
                 description: foreign.description,
                 // Short names such as `sonnet` or `inherit` mean "the user's choice".
@@ -92,7 +96,8 @@ pub(super) fn from_markdown(
                 instructions: body.trim().to_owned(),
                 tools: foreign_tools(foreign.tools),
                 ..Definition::built_in()
-            })
+            };
+            without_keys(definition).map_err(unfit)
         }
     }
 }
@@ -111,10 +116,6 @@ fn split(text: &str) -> Option<(&str, &str)> {
         at += line.len();
     }
     None
-}
-
-fn one_line(text: &str) -> String {
-    text.lines().next().unwrap_or_default().trim().to_owned()
 }
 
 /// What the tools of others are here; those that we have nothing for are left out. Without a list

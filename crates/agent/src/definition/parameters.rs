@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::Definition;
+use super::keys::key_in;
 
 /// A declared parameter.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -41,6 +42,16 @@ pub enum ParameterError {
         name: String,
         /// What it declares.
         known: String,
+    },
+    /// The value looks like a key, and would stand in the session's record.
+    #[error(
+        "parameter `{name}` holds what looks like a key ({beginning}…); keys come from the environment"
+    )]
+    Key {
+        /// The parameter.
+        name: String,
+        /// How it begins.
+        beginning: &'static str,
     },
     /// The value is not among the allowed ones.
     #[error("parameter `{name}` cannot be {value:?}; allowed: {allowed}")]
@@ -85,6 +96,12 @@ pub(super) fn fill(
             .filter(|value| !value.trim().is_empty());
         match given.or(parameter.default.as_ref()) {
             Some(value) => {
+                if let Some(beginning) = key_in(value) {
+                    return Err(ParameterError::Key {
+                        name: parameter.name.clone(),
+                        beginning,
+                    });
+                }
                 if !parameter.choices.is_empty() && !parameter.choices.contains(value) {
                     return Err(ParameterError::NotAllowed {
                         name: parameter.name.clone(),

@@ -8,10 +8,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameters::Parameter;
-use super::{Definition, DefinitionError, Limits, SubAgent, is_name};
+use super::{Definition, DefinitionError, Limits, SubAgent, is_name, keys, places};
 
 #[derive(Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+#[serde(
+    rename_all = "kebab-case",
+    deny_unknown_fields,
+    expecting = "an object with the keys of a definition"
+)]
 pub(super) struct Written {
     pub(super) name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -97,16 +101,36 @@ struct WrittenLimits {
 }
 
 pub(super) fn from_json(text: &str, file: &str) -> Result<Definition, DefinitionError> {
-    let written: Written = serde_json::from_str(text).map_err(|fault| DefinitionError {
+    let error = |line: usize, message: String| DefinitionError {
         file: file.to_owned(),
-        line: fault.line().max(1),
-        message: fault.to_string(),
-    })?;
-    from_written(written).map_err(|message| DefinitionError {
-        file: file.to_owned(),
-        line: 1,
+        line,
         message,
-    })
+    };
+    let written: Written = serde_json::from_str(text).map_err(|fault| {
+        let (line, column) = (fault.line().max(1), fault.column());
+        let message = places::bare(&fault.to_string());
+        error(line, places::with_field(text, line, column, &message))
+    })?;
+    from_written(written)
+        .and_then(without_keys)
+        .map_err(|message| error(places::line_of(text, &message).unwrap_or(1), message))
+}
+
+/// A definition as a record of ours holds it: what loading refuses was refused before.
+pub(super) fn from_stored(text: &str) -> Result<Definition, String> {
+    let written: Written = serde_json::from_str(text).map_err(|fault| fault.to_string())?;
+    from_written(written)
+}
+
+/// The same definition, in which nobody wrote a key.
+pub(super) fn without_keys(definition: Definition) -> Result<Definition, String> {
+    let Some((field, beginning)) = keys::find(&to_value(&definition)) else {
+        return Ok(definition);
+    };
+    let like = beginning.map_or(String::new(), |beginning| format!(" ({beginning}…)"));
+    Err(format!(
+        "{field}: a definition holds no keys{like}; they come from the environment"
+    ))
 }
 
 /// Checks what the types alone do not say.
@@ -138,11 +162,6 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
     {
         return Err(format!(
             "model: {model:?} must have the form PROVIDER/MODEL"
-        ));
-    }
-    if let Some(name) = options.extra.as_ref().and_then(secret_member) {
-        return Err(format!(
-            "options.extra.{name}: a definition holds no keys; they come from the environment"
         ));
     }
     let limits = Limits {
@@ -178,22 +197,6 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
         limits,
         working_directory,
     })
-}
-
-/// A member that is a key by its name: what viewers see of a definition must need no redaction.
-fn secret_member(extra: &serde_json::Map<String, Value>) -> Option<&String> {
-    let plain = |name: &str| name.to_ascii_lowercase().replace(['-', '_'], "");
-    let secret = [
-        "apikey",
-        "xapikey",
-        "authorization",
-        "accesstoken",
-        "secret",
-        "password",
-    ];
-    extra
-        .keys()
-        .find(|name| secret.contains(&plain(name).as_str()))
 }
 
 fn sub_agent(written: WrittenSubAgent) -> Result<SubAgent, String> {

@@ -56,11 +56,12 @@ fn parameters_are_filled_in_once_and_checked() {
     );
     assert_eq!(filled.description, "Reviews ${who}.rs.");
     assert!(filled.parameters.is_empty());
-    let table: [(&[(&str, &str)], &str); 4] = [
+    let table: [(&[(&str, &str)], &str); 5] = [
         (&[], "`path`"),
         (&[("path", "  ")], "`path`"),
         (&[("path", "x"), ("who", "Bob")], "Ada, Grace"),
         (&[("path", "x"), ("whom", "Ada")], "path, who"),
+        (&[("path", "sk-a1b2c3d4e5f6g7h8i9j0k1")], "looks like a key"),
     ];
     for (values, wanted) in table {
         let error = definition.fill(&given(values)).unwrap_err().to_string();
@@ -91,6 +92,17 @@ fn what_does_not_load_is_named_with_file_and_line() {
             "d.json:1",
             "environment",
         ),
+        (
+            "{ \"name\": \"a\",\n \"instructions\": \"use sk-proj-a1b2c3d4e5f6g7h8\"\n}",
+            "d.json:2",
+            "instructions: a definition holds no keys (sk-…)",
+        ),
+        (
+            "{ \"name\": \"a\",\n \"limits\": {\n  \"iteration-limit\": \"x\" } }",
+            "d.json:3",
+            "d.json:3: iteration-limit: invalid type",
+        ),
+        ("[]", "d.json:1", "an object with the keys of a definition"),
         ("{ \"name\": \"a\"", "d.json:1", "EOF"),
         ("", "d.json:1", "EOF"),
     ];
@@ -120,10 +132,20 @@ fn markdown_is_front_matter_and_instructions() {
         ("no front matter", "a.md:1", "front matter"),
         ("---\nname: a\n", "a.md:1", "front matter"),
         ("---\nname: a\ncolour: red\n---\nx", "a.md:3", "colour"),
-        ("---\nname: [\n---\nx", "a.md:", ""),
+        ("---\nname: [\n---\nx", "a.md:2", "name: expected string"),
+        (
+            "---\nname: a\nlimits:\n  iteration-limit: 0\n---\nx",
+            "a.md:4",
+            "at least 1",
+        ),
+        (
+            "---\nname: a\n---\nuse ghp_a1b2c3d4e5f6g7h8i9j0",
+            "a.md:2",
+            "instructions: a definition holds no keys (ghp_…)",
+        ),
         (
             "---\nname: a\ninstructions: x\n---\ny",
-            "a.md:2",
+            "a.md:3",
             "not both",
         ),
     ];
