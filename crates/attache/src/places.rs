@@ -14,6 +14,9 @@ use crate::fail::{Failure, NOT_FOUND};
 /// Longest path that a unix socket is given; the operating system takes a few bytes more.
 const SOCKET_PATH: usize = 100;
 
+/// The name of the socket in a state folder.
+const SOCKET: &str = "attache.sock";
+
 /// Name and version, as peers are told.
 pub(crate) const PROGRAM: &str = concat!("attache ", env!("CARGO_PKG_VERSION"));
 
@@ -26,6 +29,8 @@ pub(crate) struct Places {
     pub(crate) config: PathBuf,
     /// The daemon's socket.
     pub(crate) socket: PathBuf,
+    /// Where a daemon's socket, or a link to it, lies whatever its runtime folder is.
+    pub(crate) beside: PathBuf,
 }
 
 impl Places {
@@ -34,12 +39,13 @@ impl Places {
             .map_err(|fault| Failure::usage(format!("there is no home folder: {fault}")))?;
         let state = match std::env::var_os("ATTACHE_HOME").filter(|home| !home.is_empty()) {
             Some(home) => absolute(Path::new(&home))?,
-            None => base.data_dir().join("attache"),
+            None => absolute(&base.data_dir().join("attache"))?,
         };
         let config = base.config_dir().join("attache");
         let runtime = base.runtime_dir();
         Ok(Self {
             socket: socket(&state, runtime.as_deref())?,
+            beside: state.join(SOCKET),
             state,
             config,
         })
@@ -77,6 +83,7 @@ impl Places {
         ));
         Ok(Place {
             socket: self.socket.clone(),
+            beside: self.beside.clone(),
             state_folder: self.state.clone(),
             command: (program, vec!["serve".into(), "--on-demand".into()]),
             environment,
@@ -86,9 +93,19 @@ impl Places {
     }
 }
 
+/// The one spelling of a path, links followed as far as it exists: two spellings of a state folder
+/// are one folder with one daemon.
 fn absolute(path: &Path) -> Result<PathBuf, Failure> {
-    std::path::absolute(path)
-        .map_err(|fault| Failure::usage(format!("ATTACHE_HOME {}: {fault}", path.display())))
+    let absolute = std::path::absolute(path)
+        .map_err(|fault| Failure::usage(format!("ATTACHE_HOME {}: {fault}", path.display())))?;
+    for there in absolute.ancestors() {
+        if let Ok(real) = there.canonicalize() {
+            // What does not exist yet has no links; nothing is left when all of it exists.
+            let rest = absolute.strip_prefix(there).unwrap_or(Path::new(""));
+            return Ok(real.components().chain(rest.components()).collect());
+        }
+    }
+    Ok(absolute)
 }
 
 /// The socket lies in the runtime folder under a name made from the state folder, else in the state
@@ -103,7 +120,7 @@ fn socket(state: &Path, runtime: Option<&Path>) -> Result<PathBuf, Failure> {
         .collect();
     let path = match runtime.filter(|folder| folder.is_dir()) {
         Some(folder) => folder.join(format!("attache-{name}.sock")),
-        None => state.join("attache.sock"),
+        None => state.join(SOCKET),
     };
     if path.as_os_str().len() <= SOCKET_PATH {
         return Ok(path);
@@ -144,6 +161,27 @@ fn private(folder: &Path) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_state_folder_has_one_spelling() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = folder.path().canonicalize().unwrap();
+        std::fs::create_dir(real.join("state")).unwrap();
+        std::os::unix::fs::symlink(real.join("state"), real.join("link")).unwrap();
+        for (spelled, meant) in [
+            ("state", "state"),
+            ("state/", "state"),
+            ("state/../link", "state"),
+            ("link/new/folder", "state/new/folder"),
+            ("none/below", "none/below"),
+        ] {
+            assert_eq!(
+                absolute(&real.join(spelled)).unwrap(),
+                real.join(meant),
+                "{spelled}"
+            );
+        }
+    }
 
     #[test]
     fn a_socket_path_is_never_too_long_and_follows_the_state_folder() {

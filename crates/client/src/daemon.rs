@@ -6,7 +6,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -21,6 +22,9 @@ use crate::client::{Client, ClientError, Streams};
 pub struct Place {
     /// Its socket.
     pub socket: PathBuf,
+    /// A second place to look at: a daemon with another runtime folder has its socket elsewhere, and
+    /// leaves a link to it here.
+    pub beside: PathBuf,
     /// Its state folder.
     pub state_folder: PathBuf,
     /// The program that is started, with its arguments.
@@ -42,6 +46,12 @@ pub enum ConnectError {
     /// The daemon refused to talk.
     #[error("{0}")]
     Refused(#[from] ClientError),
+    /// A daemon is there and says nothing.
+    #[error(
+        "the daemon of the state folder {} does not answer; `daemon.lock` there names its process",
+        .0.display()
+    )]
+    Silent(PathBuf),
     /// A daemon could not be started.
     #[error("the daemon could not be started: {0}")]
     Start(String),
@@ -53,6 +63,12 @@ pub enum ConnectError {
 /// How long a daemon may take from its start to its first greeting.
 const START: Duration = Duration::from_secs(5);
 
+/// How long a daemon may take to greet: a busy one greets at once all the same.
+const GREETING: Duration = Duration::from_secs(10);
+
+/// How much of its log is repeated, in bytes.
+const WORDS: u64 = 2_048;
+
 /// How often a starting daemon is looked for.
 const LOOK: Duration = Duration::from_millis(2);
 
@@ -62,21 +78,39 @@ const LOOK: Duration = Duration::from_millis(2);
 ///
 /// [`ConnectError::None`] when none runs, others when it does not talk to us.
 pub async fn connect(place: &Place) -> Result<(Client, Streams), ConnectError> {
-    match UnixStream::connect(&place.socket).await {
-        Ok(stream) => match Client::greet(stream, &place.program, &place.run).await {
-            Ok(connected) => Ok(connected),
-            Err(ClientError::Gone(_)) => Err(ConnectError::None(place.state_folder.clone())),
-            Err(refused) => Err(refused.into()),
-        },
-        Err(fault)
-            if matches!(
-                fault.kind(),
-                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused
-            ) =>
-        {
-            Err(ConnectError::None(place.state_folder.clone()))
+    match connect_to(place, &place.socket).await {
+        // The link is followed here: its own path may be too long for a socket.
+        Err(ConnectError::None(_)) if place.beside != place.socket => {
+            let beside = std::fs::read_link(&place.beside);
+            connect_to(
+                place,
+                &beside.unwrap_or_else(|_no_link| place.beside.clone()),
+            )
+            .await
         }
-        Err(fault) => Err(fault.into()),
+        other => other,
+    }
+}
+
+async fn connect_to(place: &Place, socket: &Path) -> Result<(Client, Streams), ConnectError> {
+    let none = || ConnectError::None(place.state_folder.clone());
+    let stream = match UnixStream::connect(socket).await {
+        Ok(stream) => stream,
+        Err(fault) => {
+            return Err(match fault.kind() {
+                io::ErrorKind::NotFound
+                | io::ErrorKind::ConnectionRefused
+                | io::ErrorKind::ConnectionReset => none(),
+                _ => fault.into(),
+            });
+        }
+    };
+    let greeting = Client::greet(stream, &place.program, &place.run);
+    match tokio::time::timeout(GREETING, greeting).await {
+        Ok(Ok(connected)) => Ok(connected),
+        Ok(Err(ClientError::Gone(_))) => Err(none()),
+        Ok(Err(refused)) => Err(refused.into()),
+        Err(_silent) => Err(ConnectError::Silent(place.state_folder.clone())),
     }
 }
 
@@ -90,7 +124,10 @@ pub async fn connect_or_start(place: &Place) -> Result<(Client, Streams), Connec
         Err(ConnectError::None(_)) => {}
         other => return other,
     }
-    std::fs::create_dir_all(&place.state_folder)?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&place.state_folder)?;
     let path = place.state_folder.join("start.lock");
     let lock = tokio::task::spawn_blocking(move || take(&path))
         .await
@@ -128,8 +165,13 @@ fn take(path: &Path) -> io::Result<File> {
 /// Starts the program and waits until it greets.
 async fn start(place: &Place) -> Result<(Client, Streams), String> {
     let log_path = place.state_folder.join("daemon.log");
-    let log = File::options().create(true).append(true).open(&log_path);
+    let log = File::options()
+        .create(true)
+        .append(true)
+        .mode(0o600)
+        .open(&log_path);
     let log = log.map_err(|fault| format!("{}: {fault}", log_path.display()))?;
+    let said_before = log.metadata().map_or(0, |known| known.len());
     let (program, arguments) = &place.command;
     #[expect(
         clippy::disallowed_methods,
@@ -161,10 +203,23 @@ async fn start(place: &Place) -> Result<(Client, Streams), String> {
         connected = greeted => connected,
         ended = child.wait() => {
             let how = ended.map_or_else(|fault| fault.to_string(), |status| status.to_string());
-            Err(format!("it ended at once ({how}); see {}", log_path.display()))
+            Err(match last_words(&log_path, said_before) {
+                Some(words) => words,
+                None => format!("it ended at once ({how}); see {}", log_path.display()),
+            })
         }
         () = tokio::time::sleep(START) => {
             Err(format!("it did not answer within {} s; see {}", START.as_secs(), log_path.display()))
         }
     }
+}
+
+/// What a daemon that ended at once wrote into its log: why.
+fn last_words(log: &Path, from: u64) -> Option<String> {
+    let mut file = File::open(log).ok()?;
+    file.seek(SeekFrom::Start(from)).ok()?;
+    let mut text = String::new();
+    file.take(WORDS).read_to_string(&mut text).ok()?;
+    let words = text.trim().strip_prefix("attache: ").unwrap_or(text.trim());
+    (!words.is_empty()).then(|| words.to_owned())
 }

@@ -36,7 +36,7 @@ pub use handle::{Engine, EngineHandle, NewRoot};
 pub use live::LiveItem;
 pub use models::ProviderModels;
 pub use observe::{Change, Observed, Observer, TreeFeed};
-pub use storage::open_store;
+pub use storage::{check_store, open_store};
 pub use view::{SessionRow, event_view};
 pub use waits::Quiet;
 

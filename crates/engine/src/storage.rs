@@ -1,5 +1,6 @@
 //! Opens the store of a state folder, and says what is wrong when it cannot be opened.
 
+use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,6 +13,19 @@ use crate::error::EngineError;
 /// The database's name in the state folder.
 const FILE: &str = "attache.db";
 
+/// Whether the store of a state folder can be opened; one that is not there yet can be made.
+///
+/// # Errors
+///
+/// As for [`open_store`], which this does for a moment.
+pub fn check_store(folder: &Path) -> Result<(), EngineError> {
+    if folder.join(FILE).exists() {
+        open_store(folder).map(drop)
+    } else {
+        Ok(())
+    }
+}
+
 /// Opens the store of a state folder, or makes one, and holds it until it is dropped.
 ///
 /// # Errors
@@ -19,13 +33,17 @@ const FILE: &str = "attache.db";
 /// [`EngineError`] when another process holds it, when a newer program has written it, or when it
 /// is damaged.
 pub fn open_store(folder: &Path) -> Result<Arc<dyn Store>, EngineError> {
-    std::fs::create_dir_all(folder).map_err(|fault| {
-        let text = format!(
-            "the state folder {} cannot be made: {fault}",
-            folder.display()
-        );
-        EngineError::new(ErrorCode::Internal, text)
-    })?;
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(folder)
+        .map_err(|fault| {
+            let text = format!(
+                "the state folder {} cannot be made: {fault}",
+                folder.display()
+            );
+            EngineError::new(ErrorCode::Internal, text)
+        })?;
     match SqliteStore::open(&folder.join(FILE), Options::default()) {
         Ok(store) => Ok(Arc::new(store)),
         Err(error) => {

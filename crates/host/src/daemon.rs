@@ -35,6 +35,8 @@ pub struct Daemon {
     host: Host,
     listener: UnixListener,
     path: PathBuf,
+    /// The name under which those find it who would look elsewhere.
+    link: Option<PathBuf>,
 }
 
 /// How long a daemon waits before it accepts again after a fault, and for late connections at its end.
@@ -44,12 +46,14 @@ const RETRY: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_secs(1);
 
 impl Daemon {
-    /// Opens the socket. The store is held already, so no other daemon uses this path.
+    /// Opens the socket. The store is held already, so no other daemon uses this path. `link` is a
+    /// second name for it, for those whose runtime folder is another one; it is left out when it
+    /// cannot be made.
     ///
     /// # Errors
     ///
     /// [`DaemonError`] when the socket cannot be made.
-    pub fn bind(host: Host, path: &Path) -> Result<Self, DaemonError> {
+    pub fn bind(host: Host, path: &Path, link: &Path) -> Result<Self, DaemonError> {
         let fault = |fault| DaemonError {
             path: path.to_path_buf(),
             fault,
@@ -60,10 +64,16 @@ impl Daemon {
         let listener = UnixListener::bind(&fresh).map_err(fault)?;
         std::fs::set_permissions(&fresh, std::fs::Permissions::from_mode(0o600)).map_err(fault)?;
         std::fs::rename(&fresh, path).map_err(fault)?;
+        let linked = link != path && {
+            // A socket or a link of an earlier daemon, which has ended: the store is ours.
+            let _removed = std::fs::remove_file(link);
+            std::os::unix::fs::symlink(path, link).is_ok()
+        };
         Ok(Self {
             host,
             listener,
             path: path.to_path_buf(),
+            link: linked.then(|| link.to_path_buf()),
         })
     }
 
@@ -94,7 +104,9 @@ impl Daemon {
             }
         };
         // The name goes first: a client that comes now starts a new daemon.
-        let _removed = std::fs::remove_file(&self.path);
+        for name in self.link.iter().chain([&self.path]) {
+            let _removed = std::fs::remove_file(name);
+        }
         self.host.shutdown(&reason).await;
         self.drain().await;
     }

@@ -87,6 +87,16 @@ pub(crate) struct Shared {
 #[derive(Clone)]
 pub struct Host(pub(crate) Arc<Shared>);
 
+/// Whether the store of a state folder can be opened, for whoever looks after it while no host runs.
+///
+/// # Errors
+///
+/// [`HostError`] when another process holds it, when a newer program has written it, or when it is
+/// damaged.
+pub fn check_store(state_folder: &Path) -> Result<(), HostError> {
+    Ok(attache_engine::check_store(state_folder)?)
+}
+
 impl Host {
     /// Opens the store and starts the engine over it.
     ///

@@ -16,5 +16,7 @@ mod to_wire;
 
 pub use catalog::FolderCatalog;
 pub use daemon::{Daemon, DaemonError, Idle};
-pub use host::{Host, HostConfig, HostError, Storage, environment, fresh_id, identity};
+pub use host::{
+    Host, HostConfig, HostError, Storage, check_store, environment, fresh_id, identity,
+};
 pub use settings::{ConfiguredProvider, Effective, Settings, SettingsError, Source};

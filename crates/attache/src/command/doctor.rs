@@ -1,5 +1,7 @@
 //! `attache doctor`: the settings in force with where each came from, and what a run needs.
 
+use std::os::unix::fs::DirBuilderExt;
+
 use attache_client::protocol::{Answer, Command};
 use attache_host::Settings;
 use serde_json::{Value, json};
@@ -24,7 +26,14 @@ pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
     let settings_file = places.settings_file();
     let settings = Settings::load(Some(&settings_file), Some(&folder), &environment);
     let mut checks = vec![state(&places)];
-    checks.push(daemon().await);
+    let daemon = daemon().await;
+    checks.extend(daemon.is_none().then(|| store(&places)));
+    checks.push(daemon.unwrap_or_else(|| Check {
+        name: "daemon",
+        ok: true,
+        detail: "none runs; one is started on demand".to_owned(),
+        hint: None,
+    }));
     let mut effective = Vec::new();
     match settings {
         Ok(settings) => {
@@ -90,7 +99,9 @@ pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
 
 fn state(places: &Places) -> Check {
     let folder = &places.state;
-    let made = std::fs::create_dir_all(folder).and_then(|()| {
+    let mut maker = std::fs::DirBuilder::new();
+    let made = maker.recursive(true).mode(0o700).create(folder);
+    let made = made.and_then(|()| {
         let probe = folder.join(format!("probe-{}", std::process::id()));
         std::fs::write(&probe, b"probe")?;
         std::fs::remove_file(&probe)
@@ -108,9 +119,28 @@ fn state(places: &Places) -> Check {
     }
 }
 
-async fn daemon() -> Check {
+/// The store, while no daemon answers for it.
+fn store(places: &Places) -> Check {
+    let checked = attache_host::check_store(&places.state);
+    Check {
+        name: "store",
+        ok: checked.is_ok(),
+        detail: match &checked {
+            Ok(()) => "can be opened".to_owned(),
+            Err(error) => error.to_string(),
+        },
+        hint: checked.is_err().then(|| {
+            "If another process uses it, end that one or use another ATTACHE_HOME; if it is damaged, \
+             restore the state folder from a copy."
+                .to_owned()
+        }),
+    }
+}
+
+/// The daemon, if one runs.
+async fn daemon() -> Option<Check> {
     let (ok, detail) = match Link::running_daemon().await {
-        Ok(None) => (true, "none runs; one is started on demand".to_owned()),
+        Ok(None) => return None,
         Ok(Some(link)) => match link.client.ask(Command::HostStatus {}).await {
             Ok(Answer::Host { host }) => (
                 true,
@@ -127,12 +157,12 @@ async fn daemon() -> Check {
         },
         Err(failure) => (false, failure.message),
     };
-    Check {
+    Some(Check {
         name: "daemon",
         ok,
         detail,
         hint: (!ok).then(|| "`attache restart` ends it and starts a new one.".to_owned()),
-    }
+    })
 }
 
 fn model(settings: &Settings) -> Check {

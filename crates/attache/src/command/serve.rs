@@ -26,7 +26,7 @@ pub(crate) async fn serve(
     } else {
         open_host(&places, serving).await?
     };
-    let daemon = Daemon::bind(host, &places.socket).map_err(|error| {
+    let daemon = Daemon::bind(host, &places.socket, &places.beside).map_err(|error| {
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
     })?;
     let idle = if on_demand {

@@ -12,5 +12,6 @@ mod house;
 mod killed;
 mod life;
 mod providers;
+mod reach;
 mod strace;
 mod stub;
