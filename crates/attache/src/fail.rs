@@ -23,19 +23,36 @@ pub(crate) struct Failure {
     pub(crate) exit: u8,
     /// The stable code.
     pub(crate) code: String,
+    /// The kind of the fault, of the seven that every door knows.
+    pub(crate) category: Box<str>,
+    /// Whether the same may succeed later.
+    pub(crate) retryable: bool,
     /// What happened, to what.
     pub(crate) message: String,
     /// What to do next.
     pub(crate) hint: Option<String>,
+    /// The host's name of this very error, if the host told it.
+    pub(crate) correlation_id: Option<Box<str>>,
 }
 
 impl Failure {
     pub(crate) fn new(exit: u8, code: &str, message: impl Into<String>) -> Self {
+        let category = match exit {
+            USAGE => "invalid",
+            NOT_FOUND if code == "unknown-session" => "not-found",
+            NOT_FOUND => "unavailable",
+            REFUSED => "refused",
+            TIMED_OUT => "timeout",
+            _ => "internal",
+        };
         Self {
             exit,
             code: code.to_owned(),
+            category: category.into(),
+            retryable: matches!(exit, TIMED_OUT),
             message: message.into(),
             hint: None,
+            correlation_id: None,
         }
     }
 
@@ -65,11 +82,22 @@ impl From<WireError> for Failure {
             "timeout" => TIMED_OUT,
             _ => FAILED,
         };
+        let WireError {
+            code,
+            category,
+            retryable,
+            message,
+            hint,
+            correlation_id,
+        } = error;
         Self {
             exit,
-            code: error.code,
-            message: error.message,
-            hint: error.hint,
+            code,
+            category: category.into(),
+            retryable,
+            message,
+            hint,
+            correlation_id: Some(correlation_id.into()),
         }
     }
 }

@@ -5,6 +5,7 @@ use attache_client::protocol::{Answer, Command, SessionView};
 use attache_client::{Client, ClientError};
 
 use crate::fail::{Failure, NOT_FOUND};
+use crate::safe::in_line;
 
 /// Most candidates that are listed.
 const MOST: usize = 5;
@@ -70,7 +71,7 @@ fn near<'a>(text: &str, rows: &'a [SessionView]) -> Vec<&'a SessionView> {
 
 fn listed<'a>(sessions: impl Iterator<Item = &'a SessionView>, more: bool) -> String {
     let mut lines: Vec<String> = sessions
-        .map(|session| format!("  {}  {}", session.session_id, session.name))
+        .map(|session| format!("  {}  {}", session.session_id, in_line(&session.name)))
         .collect();
     if more {
         lines.push("  and more".to_owned());

@@ -10,6 +10,7 @@ mod interrupts;
 mod link;
 mod output;
 mod places;
+mod safe;
 mod shape;
 mod tree_view;
 
@@ -41,7 +42,9 @@ fn main() -> ExitCode {
             return output.failure(&fail::Failure::internal(format!("no runtime: {fault}")));
         }
     };
-    let code = match runtime.block_on(command::run(cli, &output)) {
+    let done = runtime.block_on(command::run(cli, &output));
+    let done = done.and_then(|code| output.finish().map(|()| code));
+    let code = match done {
         Ok(code) => ExitCode::from(code),
         Err(failure) => output.failure(&failure),
     };

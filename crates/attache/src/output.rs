@@ -3,16 +3,20 @@
 
 use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use crate::clock;
 use crate::fail::Failure;
+use crate::safe;
 
 /// Where a command prints.
 pub(crate) struct Output {
     json: bool,
     out_terminal: bool,
     err_terminal: bool,
+    unwritten: OnceLock<String>,
 }
 
 impl Output {
@@ -23,6 +27,7 @@ impl Output {
             json,
             out_terminal: !plain && std::io::stdout().is_terminal(),
             err_terminal: !plain && std::io::stderr().is_terminal(),
+            unwritten: OnceLock::new(),
         }
     }
 
@@ -41,15 +46,44 @@ impl Output {
         self.out_terminal && !self.json
     }
 
-    /// Prints text as it is. A reader that has gone ends nothing: the session goes on.
+    /// Prints text for people, made safe to show.
     pub(crate) fn text(&self, text: &str) {
+        self.write(&safe::text(text));
+    }
+
+    /// Prints a piece of an answer: as it is where a program reads it, safe to show on a terminal.
+    pub(crate) fn answer(&self, text: &str) {
+        if std::io::stdout().is_terminal() {
+            self.text(text);
+        } else {
+            self.write(text);
+        }
+    }
+
+    /// A reader that has gone ends nothing: the session goes on. Any other fault is told at the end.
+    fn write(&self, text: &str) {
         let mut out = std::io::stdout().lock();
-        let _written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+        if let Err(fault) = out.write_all(text.as_bytes()).and_then(|()| out.flush())
+            && fault.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            // The first one tells why.
+            let _known = self.unwritten.set(fault.to_string());
+        }
+    }
+
+    /// What is left to tell when a command has done its work: that its data was not written.
+    pub(crate) fn finish(&self) -> Result<(), Failure> {
+        match self.unwritten.get() {
+            None => Ok(()),
+            Some(fault) => Err(Failure::internal(format!(
+                "what was asked for could not be written to standard output: {fault}"
+            ))),
+        }
     }
 
     /// Prints a line.
     pub(crate) fn line(&self, line: &str) {
-        self.text(&format!("{line}\n"));
+        self.write(&format!("{line}\n"));
     }
 
     /// Prints one JSON document, or one object of a stream, as a line.
@@ -69,7 +103,7 @@ impl Output {
     /// Says something beside the data.
     pub(crate) fn note(&self, text: &str) {
         let mut err = std::io::stderr().lock();
-        let _written = writeln!(err, "{text}");
+        let _written = writeln!(err, "{}", safe::text(text));
     }
 
     /// Writes to the progress area as it is.
@@ -83,11 +117,18 @@ impl Output {
         let Failure {
             exit,
             code,
+            category,
+            retryable,
             message,
             hint,
+            correlation_id,
         } = failure;
         if self.json {
-            let error = json!({ "code": code, "message": message, "hint": hint });
+            let error = json!({
+                "code": code, "category": category, "retryable": retryable, "message": message,
+                "hint": hint,
+                "correlation_id": correlation_id.as_deref().map_or_else(clock::id, str::to_owned),
+            });
             self.note(&json!({ "error": error }).to_string());
         } else {
             self.note(&format!("attache: {message}"));

@@ -7,6 +7,7 @@ use attache_client::protocol::{SessionView, Status};
 
 use crate::clock;
 use crate::output::Output;
+use crate::safe::in_line;
 
 /// Lines that a painted tree has at most; what is quiet folds first.
 const PAINTED: usize = 20;
@@ -90,7 +91,7 @@ fn line(row: &SessionView, lead: &str, colours: bool) -> String {
         "{lead}{} {}  {}",
         short(&row.session_id),
         status(row, colours),
-        row.name
+        in_line(&row.name)
     );
     if let Some(outcome) = row
         .outcome
@@ -100,7 +101,7 @@ fn line(row: &SessionView, lead: &str, colours: bool) -> String {
         text.push_str(&format!("  {outcome}"));
     }
     if let Some(action) = &row.action {
-        text.push_str(&format!("  {action}"));
+        text.push_str(&format!("  {}", in_line(action)));
     }
     if !row.waiting_for.is_empty() {
         let waits: Vec<&str> = row.waiting_for.iter().take(3).map(|id| short(id)).collect();
@@ -256,7 +257,7 @@ impl Steps {
         for row in rows {
             let depth = usize::from(!row.parent_session_ids.is_empty());
             let doing = match (&row.action, row.status, &row.outcome) {
-                (Some(action), _, _) => action.clone(),
+                (Some(action), _, _) => in_line(action).into_owned(),
                 (None, Status::Running, _) => "thinking".to_owned(),
                 (None, status, Some(outcome)) => format!("{} ({outcome})", status.as_str()),
                 (None, status, None) => status.as_str().to_owned(),
@@ -267,7 +268,7 @@ impl Steps {
                 news.push(format!(
                     "{indent}{} {}: {doing}",
                     short(&row.session_id),
-                    row.name
+                    in_line(&row.name)
                 ));
             }
         }

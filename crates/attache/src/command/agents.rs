@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::fail::Failure;
 use crate::link::{Link, working_directory};
 use crate::output::Output;
+use crate::safe::in_line;
 use crate::shape;
 
 pub(crate) async fn agents(output: &Output) -> Result<u8, Failure> {
@@ -33,7 +34,9 @@ pub(crate) async fn agents(output: &Output) -> Result<u8, Failure> {
             .map(|agent| match &agent.error {
                 None => format!(
                     "{:width$}  {}  ({})\n",
-                    agent.name, agent.description, agent.source
+                    agent.name,
+                    in_line(&agent.description),
+                    in_line(&agent.source)
                 ),
                 Some(error) => format!("{:width$}  does not load: {error}\n", agent.name),
             })

@@ -172,7 +172,7 @@ impl Talk<'_> {
                     }
                 }
                 Seen::Text(text) => {
-                    self.output.text(&text);
+                    self.output.answer(&text);
                     self.open_line = true;
                 }
                 Seen::Item { item, streamed } => {
@@ -190,7 +190,7 @@ impl Talk<'_> {
     fn item(&mut self, kind: EventKind, text: &str, streamed: usize, name: Option<&str>) {
         match kind {
             EventKind::Assistant => {
-                self.output.text(text.get(streamed..).unwrap_or_default());
+                self.output.answer(text.get(streamed..).unwrap_or_default());
                 self.output.line("");
                 self.open_line = false;
             }

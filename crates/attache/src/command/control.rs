@@ -9,6 +9,7 @@ use super::{done, session};
 use crate::fail::Failure;
 use crate::link;
 use crate::output::Output;
+use crate::safe::in_line;
 use crate::tree_view::short;
 
 pub(crate) async fn start(id: &str, output: &Output) -> Result<u8, Failure> {
@@ -65,7 +66,7 @@ pub(crate) async fn rm(id: &str, yes: bool, output: &Output) -> Result<u8, Failu
                 "deleting a session needs --yes where nobody can be asked",
             ));
         }
-        let name = &session.name;
+        let name = in_line(&session.name);
         output.note(&format!(
             "Delete session {} ({name}) with its history? [y/N]",
             session.session_id

@@ -259,7 +259,7 @@ impl<'a> Shown<'a> {
             return;
         }
         self.painter.clear();
-        self.output.text(text);
+        self.output.answer(text);
         self.open_line = !text.ends_with('\n');
     }
 

@@ -8,6 +8,7 @@ use crate::fail::Failure;
 use crate::find;
 use crate::link::Link;
 use crate::output::Output;
+use crate::safe::in_line;
 use crate::shape;
 use crate::tree_view;
 
@@ -43,8 +44,8 @@ fn row(session: &SessionView, output: &Output) -> String {
     format!(
         "{id}  {status}  {outcome:<11}  {}  {}  {}{unread}\n",
         session.created_at.get(..19).unwrap_or(&session.created_at),
-        session.model,
-        session.name
+        in_line(&session.model),
+        in_line(&session.name)
     )
 }
 

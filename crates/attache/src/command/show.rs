@@ -8,6 +8,7 @@ use super::events::line;
 use super::{done, session};
 use crate::fail::Failure;
 use crate::output::Output;
+use crate::safe::in_line;
 use crate::shape;
 
 pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
@@ -45,7 +46,7 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
                     continue;
                 }
                 let shown = match member {
-                    Value::String(text) => text.clone(),
+                    Value::String(text) => in_line(text).into_owned(),
                     Value::Null => "-".to_owned(),
                     other => other.to_string(),
                 };

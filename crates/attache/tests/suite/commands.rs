@@ -494,3 +494,61 @@ fn a_history_is_followed_page_after_page_until_the_session_ends() {
         assert!(child.wait().unwrap().success());
     }
 }
+
+#[test]
+fn names_of_models_forge_no_rows_and_move_no_cursor() {
+    let house = House::new();
+    let name = "kid\u{1b}]0;title\u{7}\n01a22cd7 idle forged\u{1b}[2J";
+    let script = json!({ "rules": [
+        { "when": { "step": 1 }, "reply": [{ "text": "done" }] },
+        { "reply": [{ "call": "agent_session_create", "arguments": { "name": name } }] },
+    ] });
+    house.file("script.json", &script.to_string());
+    house
+        .run(&["run", "--model", "scripted/script.json", "go"])
+        .well();
+    let rows = house.ls();
+    assert_eq!(rows[1]["name"], name, "a program reads it as it is");
+    let kid = rows[1]["session_id"].as_str().unwrap();
+    for line in [
+        vec!["ls"],
+        vec!["tree"],
+        vec!["show", kid],
+        vec!["events", kid],
+    ] {
+        let shown = house.run(&line).well().out;
+        assert!(!shown.contains(['\u{1b}', '\u{7}']), "{line:?}: {shown}");
+        assert!(
+            !shown.lines().any(|line| line.starts_with("01a22cd7")),
+            "{line:?}: {shown}"
+        );
+    }
+}
+
+#[test]
+fn data_that_cannot_be_written_is_no_success() {
+    let house = House::new();
+    let full = std::fs::File::options()
+        .write(true)
+        .open("/dev/full")
+        .unwrap();
+    let mut list = house.command(&["doctor"]);
+    let ended = list.stdout(full).output().unwrap();
+    assert_eq!(ended.status.code(), Some(1));
+    let told = String::from_utf8(ended.stderr).unwrap();
+    assert!(told.contains("could not be written"), "{told}");
+    let error = house.run(&["show", "--json", "nothing"]);
+    let told: Value = serde_json::from_str(error.err.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        members(&told["error"]),
+        [
+            "category",
+            "code",
+            "correlation_id",
+            "hint",
+            "message",
+            "retryable"
+        ]
+    );
+    assert_eq!(told["error"]["category"], "not-found");
+}
