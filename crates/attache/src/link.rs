@@ -1,9 +1,10 @@
 //! How a command reaches a host: the daemon, which is started on demand, or a host inside this very
 //! process. Both are talked to in the same frames.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
+use attache_client::protocol::FromHost;
 use attache_client::{Client, Streams, connect, connect_or_start};
 use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
@@ -17,7 +18,9 @@ const DEMO_SCRIPT: &str = include_str!("demo.yaml");
 /// A connection, and the host when it lives in this process.
 pub(crate) struct Link {
     pub(crate) client: Client,
-    pub(crate) streams: Streams,
+    streams: Streams,
+    /// Frames that came beside an answer, as many as came until then.
+    kept: VecDeque<FromHost>,
     host: Option<Host>,
 }
 
@@ -29,6 +32,7 @@ impl Link {
         Ok(Self {
             client,
             streams,
+            kept: VecDeque::new(),
             host: None,
         })
     }
@@ -40,6 +44,7 @@ impl Link {
             Ok((client, streams)) => Ok(Some(Self {
                 client,
                 streams,
+                kept: VecDeque::new(),
                 host: None,
             })),
             Err(attache_client::ConnectError::None(_)) => Ok(None),
@@ -58,8 +63,34 @@ impl Link {
         Ok(Self {
             client,
             streams,
+            kept: VecDeque::new(),
             host: Some(host),
         })
+    }
+
+    /// The next frame of the streams that this connection follows; none when it has ended.
+    pub(crate) async fn next(&mut self) -> Option<FromHost> {
+        match self.kept.pop_front() {
+            Some(frame) => Some(frame),
+            None => self.streams.next().await,
+        }
+    }
+
+    /// Waits for an answer while frames go on to come; they are kept. Without that a full stream
+    /// would stand before the answer.
+    pub(crate) async fn beside<T>(&mut self, answer: impl Future<Output = T>) -> T {
+        tokio::pin!(answer);
+        let mut open = true;
+        loop {
+            tokio::select! {
+                biased;
+                answer = &mut answer => return answer,
+                frame = self.streams.next(), if open => match frame {
+                    Some(frame) => self.kept.push_back(frame),
+                    None => open = false,
+                },
+            }
+        }
     }
 
     /// Ends a host of this process in good order.

@@ -145,6 +145,36 @@ impl Client {
         }
     }
 
+    /// What follows in an item's text after the bytes that are known.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when the host refuses or is gone.
+    pub async fn rest_of_text(
+        &self,
+        session_id: &str,
+        position: u64,
+        known: usize,
+    ) -> Result<String, ClientError> {
+        let mut rest = String::new();
+        loop {
+            let command = Command::ReadText {
+                session_id: session_id.to_owned(),
+                position,
+                offset: (known + rest.len()) as u64,
+            };
+            match self.ask(command).await? {
+                Answer::Text { text, more } => {
+                    rest.push_str(&text);
+                    if !more {
+                        return Ok(rest);
+                    }
+                }
+                _ => return Err(ClientError::Unexpected),
+            }
+        }
+    }
+
     /// Sends a question without waiting for its answer, so that several can be under way.
     ///
     /// # Errors

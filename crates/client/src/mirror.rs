@@ -24,8 +24,11 @@ pub enum Seen {
     Session(Box<SessionView>),
     /// The epoch has ended, with its reason.
     Terminal(String),
-    /// The stream began anew: what is mirrored now replaces what was.
+    /// The stream began anew: what is mirrored now replaces what was. Items that are new for the
+    /// viewer follow.
     Fresh,
+    /// The viewer was too slow: items between the last one seen and those that follow were not sent.
+    Gap,
 }
 
 /// One attached session.
@@ -65,6 +68,7 @@ impl Mirror {
             sequence,
             mut sessions,
             history,
+            more_history,
             running,
             queues,
             ..
@@ -78,13 +82,25 @@ impl Mirror {
         self.queues = queues;
         self.running = running;
         let mut seen = vec![Seen::Fresh];
-        for item in &history {
-            if !first_time && before.is_none_or(|before| item.position > before) {
-                seen.push(Seen::Item {
-                    item: Box::new(item.clone()),
-                    streamed: 0,
-                });
-            }
+        let is_new = |item: &HistoryItem| before.is_none_or(|before| item.position > before);
+        if !first_time && more_history && history.first().is_some_and(is_new) {
+            seen.push(Seen::Gap);
+        }
+        // What had streamed of the item that has been settled since.
+        let mut streamed = known.as_ref();
+        for item in history.iter().filter(|item| is_new(item)) {
+            let same = |running: &&RunningItem| {
+                item.kind == EventKind::Assistant && item.turn == Some(running.turn) && {
+                    let shared = running.text.len().min(item.text.len());
+                    running.text.get(..shared) == item.text.get(..shared)
+                }
+            };
+            seen.push(Seen::Item {
+                item: Box::new(item.clone()),
+                streamed: streamed
+                    .take_if(|running| same(running))
+                    .map_or(0, |running| running.text.len()),
+            });
         }
         self.items = history;
         if let Some(now) = &self.running {

@@ -273,6 +273,14 @@ impl Connection {
             Command::GetSession { session_id } => {
                 questions::session(&engine, from_wire::session(&session_id)?).map(Some)
             }
+            Command::ReadText {
+                session_id,
+                position,
+                offset,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                questions::text(&engine, session, position, offset).map(Some)
+            }
             Command::PageHistory { session_id, query } => {
                 let session = from_wire::session(&session_id)?;
                 Ok(Some(Answer::History {

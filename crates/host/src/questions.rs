@@ -5,7 +5,7 @@ use attache_engine::parts::RowFilter;
 use attache_engine::{EngineError, EngineHandle, SessionRow};
 use attache_protocol::{AgentView, Answer, FRAME_LIMIT, HistoryPage, QueueRef, encoded_len};
 use attache_session::{
-    Answer as Decided, Command as Rule, ErrorCode, Immediacy, QueueId, SessionId,
+    Answer as Decided, Command as Rule, ErrorCode, Immediacy, Position, QueueId, SessionId,
 };
 
 use crate::{from_wire, streams, to_wire};
@@ -145,6 +145,41 @@ pub(crate) fn page(
         items,
         total_matching: page.total_matching,
         next_cursor,
+    })
+}
+
+/// Bytes of one part of a text; escaped it may take six times as many.
+const PART: usize = 64 * 1024;
+
+/// A part of an item's whole text.
+pub(crate) fn text(
+    engine: &EngineHandle,
+    session: SessionId,
+    position: u64,
+    offset: u64,
+) -> Result<Answer, EngineError> {
+    engine.row(session)?;
+    let none = |what: &str| EngineError::new(ErrorCode::InvalidArguments, what);
+    let before = position.checked_sub(1).map(Position);
+    let found = match before {
+        Some(before) => engine.log(session, before, 1)?.pop(),
+        None => None,
+    };
+    let whole = found
+        .as_ref()
+        .and_then(|item| to_wire::text(&item.event.event));
+    let whole = whole.ok_or_else(|| none("there is no item with a text at this position"))?;
+    let rest = usize::try_from(offset)
+        .ok()
+        .and_then(|offset| whole.get(offset..));
+    let rest = rest.ok_or_else(|| none("the offset is not within the text"))?;
+    let mut end = rest.len().min(PART);
+    while !rest.is_char_boundary(end) {
+        end -= 1;
+    }
+    Ok(Answer::Text {
+        text: rest[..end].to_owned(),
+        more: end < rest.len(),
     })
 }
 

@@ -201,6 +201,18 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
     }
 }
 
+/// The whole text of an event that a viewer sees as an item.
+pub(crate) fn text(event: &Event) -> Option<&str> {
+    match event {
+        Event::Consumed { item, .. } => Some(&item.text),
+        Event::Said { step, .. } => Some(&step.text),
+        Event::CallStarted { call, .. } => Some(&call.arguments),
+        Event::CallEnded { result, .. } => Some(&result.content),
+        Event::Noted { text, .. } => Some(text),
+        _ => None,
+    }
+}
+
 pub(crate) fn queue(queue: &Queue) -> QueueView {
     let Queue {
         id,

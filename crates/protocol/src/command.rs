@@ -82,6 +82,16 @@ pub enum Command {
         /// Which part.
         query: HistoryQuery,
     },
+    /// A part of the whole text of an item of which a page shows only the beginning; answered by
+    /// `text`.
+    ReadText {
+        /// The session.
+        session_id: String,
+        /// The item's position.
+        position: u64,
+        /// Bytes of the text that are known already.
+        offset: u64,
+    },
     /// Wait; answered by `session` when it has settled, by the error `timeout` code otherwise.
     Wait {
         /// The session.
@@ -213,6 +223,13 @@ pub enum Answer {
     History {
         /// The page.
         page: HistoryPage,
+    },
+    /// A part of an item's text.
+    Text {
+        /// What stands at the offset that was asked for.
+        text: String,
+        /// Whether more follows.
+        more: bool,
     },
     /// Agent definitions.
     Agents {

@@ -1,10 +1,14 @@
 //! `attache chat`: a session line by line. A line is sent, the answer is streamed; Ctrl-C ends the
 //! run and keeps the session, end of input leaves it.
 
-use attache_client::protocol::{Answer, Command, EventKind, QueueRef, SessionView, Status};
+use attache_client::protocol::{
+    Answer, Command, EventKind, FromHost, QueueRef, SessionView, Status,
+};
 use attache_client::{ClientError, Mirror, Seen};
 use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 
+use super::events::whole;
+use super::follow::GAP;
 use super::{done, new_session};
 use crate::cli::Chat;
 use crate::fail::Failure;
@@ -70,11 +74,13 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
                     start: true,
                     environment: link::environment(),
                 };
-                let Answer::Accepted { .. } = link.client.ask(ask).await? else {
+                let client = link.client.clone();
+                let Answer::Accepted { .. } = link.beside(client.ask(ask)).await? else {
                     return Err(ClientError::Unexpected.into());
                 };
                 let session_id = talk.session.session_id.clone();
-                match link.client.ask(Command::GetSession { session_id }).await? {
+                let get = client.ask(Command::GetSession { session_id });
+                match link.beside(get).await? {
                     Answer::Session { session } => talk.reach = session.last_activity_at,
                     _ => return Err(ClientError::Unexpected.into()),
                 }
@@ -104,8 +110,8 @@ impl Talk<'_> {
             tokio::select! {
                 biased;
                 () = self.interrupts.pressed() => self.interrupt(link).await?,
-                frame = link.streams.next() => match frame {
-                    Some(frame) => self.frame(frame),
+                frame = link.next() => match frame {
+                    Some(frame) => self.frame(link, frame).await?,
                     None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),
                 },
             }
@@ -113,10 +119,12 @@ impl Talk<'_> {
         Ok(())
     }
 
-    async fn interrupt(&self, link: &Link) -> Result<(), Failure> {
+    async fn interrupt(&self, link: &mut Link) -> Result<(), Failure> {
         let session_id = self.session.session_id.clone();
         let tree = false;
-        done(&link.client, Command::Interrupt { session_id, tree }).await?;
+        let client = link.client.clone();
+        let interrupt = done(&client, Command::Interrupt { session_id, tree });
+        link.beside(interrupt).await?;
         Ok(())
     }
 
@@ -140,8 +148,8 @@ impl Talk<'_> {
                         self.output.progress("> ");
                     }
                 }
-                frame = link.streams.next() => match frame {
-                    Some(frame) => self.frame(frame),
+                frame = link.next() => match frame {
+                    Some(frame) => self.frame(link, frame).await?,
                     None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),
                 },
                 read = lines.read_until(b'\n', &mut bytes) => {
@@ -160,22 +168,25 @@ impl Talk<'_> {
         }
     }
 
-    fn frame(&mut self, frame: attache_client::protocol::FromHost) {
+    async fn frame(&mut self, link: &mut Link, frame: FromHost) -> Result<(), Failure> {
         for seen in self.mirror.apply(frame) {
             match seen {
                 Seen::Fresh => {
                     if let Some(session) = &self.mirror.session {
                         self.session = session.clone();
                     }
-                    for item in self.mirror.items.clone() {
-                        self.item(item.kind, &item.text, 0, item.name.as_deref());
-                    }
                 }
+                Seen::Gap => self.output.note(GAP),
                 Seen::Text(text) => {
                     self.output.answer(&text);
                     self.open_line = true;
                 }
-                Seen::Item { item, streamed } => {
+                Seen::Item { mut item, streamed } => {
+                    if item.kind == EventKind::Assistant {
+                        let client = link.client.clone();
+                        let rest = whole(&client, &self.session.session_id, &mut item);
+                        link.beside(rest).await?;
+                    }
                     self.item(item.kind, &item.text, streamed, item.name.as_deref());
                 }
                 Seen::Session(session) => self.session = *session,
@@ -185,6 +196,7 @@ impl Talk<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     fn item(&mut self, kind: EventKind, text: &str, streamed: usize, name: Option<&str>) {

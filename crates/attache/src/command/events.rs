@@ -20,6 +20,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         follow,
     } = events;
     let (mut link, found) = session(&id).await?;
+    let client = link.client.clone();
     let session_id = found.session_id;
     let kinds: Vec<_> = types
         .iter()
@@ -33,7 +34,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         newest: false,
     };
     if !follow {
-        let page = page(&link.client, &session_id, query(after)).await?;
+        let page = page(&client, &session_id, query(after)).await?;
         let value = json!({
             "events": page.items.iter().map(shape::item).collect::<Vec<Value>>(),
             "total_matching": page.total_matching,
@@ -61,7 +62,8 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
     let mut mirror = Mirror::default();
     let mut ended = false;
     loop {
-        let page = page(&link.client, &session_id, query(after.clone())).await?;
+        let page = page(&client, &session_id, query(after.clone()));
+        let page = link.beside(page).await?;
         for item in &page.items {
             print(output, item);
         }
@@ -76,7 +78,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         }
         let mut more = false;
         while !more {
-            let Some(frame) = link.streams.next().await else {
+            let Some(frame) = link.next().await else {
                 return Err(ClientError::Gone("the stream ended".to_owned()).into());
             };
             for seen in mirror.apply(frame) {
@@ -87,7 +89,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
                             && after.as_ref().is_none_or(|after| item.at > *after);
                     }
                     Seen::Terminal(_) => (more, ended) = (true, true),
-                    _ => {}
+                    Seen::Gap | Seen::Text(_) | Seen::Session(_) => {}
                 }
             }
         }
@@ -104,9 +106,27 @@ async fn page(
         query,
     };
     match client.ask(ask).await? {
-        Answer::History { page } => Ok(page),
+        Answer::History { mut page } => {
+            for item in &mut page.items {
+                whole(client, session_id, item).await?;
+            }
+            Ok(page)
+        }
         _ => Err(ClientError::Unexpected.into()),
     }
+}
+
+/// Reads what an item's text goes on with, when the page has only its beginning.
+pub(super) async fn whole(
+    client: &Client,
+    session_id: &str,
+    item: &mut HistoryItem,
+) -> Result<(), ClientError> {
+    if std::mem::take(&mut item.cut) {
+        let rest = client.rest_of_text(session_id, item.position, item.text.len());
+        item.text.push_str(&rest.await?);
+    }
+    Ok(())
 }
 
 fn print(output: &Output, item: &HistoryItem) {

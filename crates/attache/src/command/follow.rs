@@ -2,18 +2,22 @@
 //! shows the tree while it works, and says how it ended.
 
 use attache_client::protocol::{
-    Answer, Command, EventKind, HistoryItem, HistoryQuery, NewSession, Reach, SessionView,
+    Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, NewSession, Reach, SessionView,
 };
-use attache_client::{Client, ClientError, Mirror, Seen, TreeMirror};
+use attache_client::{ClientError, Mirror, Seen, TreeMirror};
 use serde_json::json;
 use tokio::sync::oneshot;
 
+use super::events::whole;
 use crate::fail::{FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
 use crate::interrupts::Interrupts;
 use crate::link::Link;
 use crate::output::Output;
 use crate::shape;
 use crate::tree_view::{self, Painter};
+
+/// What a viewer is told that was too slow for the stream.
+pub(super) const GAP: &str = "some events came too fast to be shown; `attache events` has them all";
 
 /// What is shown beside the answer.
 #[derive(Clone, Copy)]
@@ -54,10 +58,10 @@ pub(crate) async fn run(
     answered(attached).await?;
     let mut shown = Shown::new(output, session_id.clone(), follow.tree);
     let interrupted = shown.until_quiet(&mut link, quiet).await?;
-    let session = finish(&client, &session_id, &mut shown).await?;
+    let session = finish(&mut link, &session_id, &mut shown).await?;
     // The tree's last rows, like the answer's last words, may still be on their way.
     let tree = if watches_tree {
-        client.sessions(Some(&session_id)).await?
+        link.beside(client.sessions(Some(&session_id))).await?
     } else {
         Vec::new()
     };
@@ -65,7 +69,7 @@ pub(crate) async fn run(
     let leave = Command::Leave {
         session_id: session_id.clone(),
     };
-    client.ask(leave).await?;
+    link.beside(client.ask(leave)).await?;
     shown.session(&session);
     let text = shown.answer.clone();
     shown.end(&tree);
@@ -115,7 +119,7 @@ async fn answered(reply: Reply) -> Result<Answer, Failure> {
 /// The session as it ended, and what of its answer has not been seen: the wait is answered beside
 /// the stream and may come first.
 async fn finish(
-    client: &Client,
+    link: &mut Link,
     session_id: &str,
     shown: &mut Shown<'_>,
 ) -> Result<SessionView, Failure> {
@@ -131,15 +135,18 @@ async fn finish(
         session_id: session_id.clone(),
         query,
     };
-    let Answer::History { page } = client.ask(ask).await? else {
+    let client = link.client.clone();
+    let Answer::History { page } = link.beside(client.ask(ask)).await? else {
         return Err(ClientError::Unexpected.into());
     };
     for item in page.items {
         if item.position > shown.last {
-            shown.item(&item, shown.streamed_of(&item));
+            let streamed = shown.streamed_of(&item);
+            shown.item(link, item, streamed).await?;
         }
     }
-    match client.ask(Command::GetSession { session_id }).await? {
+    let get = client.ask(Command::GetSession { session_id });
+    match link.beside(get).await? {
         Answer::Session { session } => Ok(*session),
         _ => Err(ClientError::Unexpected.into()),
     }
@@ -200,8 +207,8 @@ impl<'a> Shown<'a> {
                     let session_id = self.session_id.clone();
                     drop(link.client.post(Command::Interrupt { session_id, tree: true }).await?);
                 }
-                frame = link.streams.next() => match frame {
-                    Some(frame) => self.frame(frame),
+                frame = link.next() => match frame {
+                    Some(frame) => self.frame(link, frame).await?,
                     None => return answered(quiet).await.map(|_session| interrupted),
                 },
                 answer = &mut quiet => {
@@ -214,13 +221,13 @@ impl<'a> Shown<'a> {
         }
     }
 
-    fn frame(&mut self, frame: attache_client::protocol::FromHost) {
+    async fn frame(&mut self, link: &mut Link, frame: FromHost) -> Result<(), Failure> {
         if self.tree.apply(&frame) {
             tell_steps(&mut self.lines, self.output, self.tree.rows());
             if !self.open_line {
                 self.painter.paint(self.tree.rows());
             }
-            return;
+            return Ok(());
         }
         for seen in self.mirror.apply(frame) {
             match seen {
@@ -228,18 +235,15 @@ impl<'a> Shown<'a> {
                     if let Some(session) = self.mirror.session.clone() {
                         self.session(&session);
                     }
-                    for item in self.mirror.items.clone() {
-                        if item.position > self.last {
-                            self.item(&item, 0);
-                        }
-                    }
                 }
+                Seen::Gap => self.output.note(GAP),
                 Seen::Text(text) => self.text(&text),
-                Seen::Item { item, streamed } => self.item(&item, streamed),
+                Seen::Item { item, streamed } => self.item(link, *item, streamed).await?,
                 Seen::Session(session) => self.session(&session),
                 Seen::Terminal(reason) => self.note = Some(format!("the session ended: {reason}")),
             }
         }
+        Ok(())
     }
 
     /// How much of an item's text was seen as it streamed.
@@ -247,7 +251,7 @@ impl<'a> Shown<'a> {
         let running = self.mirror.running.as_ref();
         running
             .filter(|running| item.kind == EventKind::Assistant && item.turn == Some(running.turn))
-            .filter(|running| item.text.starts_with(&running.text))
+            .filter(|running| item.cut || item.text.starts_with(&running.text))
             .map_or(0, |running| running.text.len())
     }
 
@@ -263,8 +267,18 @@ impl<'a> Shown<'a> {
         self.open_line = !text.ends_with('\n');
     }
 
-    fn item(&mut self, item: &HistoryItem, streamed: usize) {
+    async fn item(
+        &mut self,
+        link: &mut Link,
+        mut item: HistoryItem,
+        streamed: usize,
+    ) -> Result<(), Failure> {
         self.last = self.last.max(item.position);
+        if item.kind == EventKind::Assistant || self.output.is_json() {
+            let client = link.client.clone();
+            let rest = whole(&client, &self.session_id, &mut item);
+            link.beside(rest).await?;
+        }
         match item.kind {
             EventKind::Assistant => {
                 self.answer.clone_from(&item.text);
@@ -277,11 +291,12 @@ impl<'a> Shown<'a> {
             EventKind::User | EventKind::ToolCall | EventKind::ToolResult => {}
         }
         if self.output.is_json() {
-            let mut value = shape::item(item);
+            let mut value = shape::item(&item);
             value["type"] = json!("item");
             value["session_id"] = json!(self.session_id);
             self.output.value(&value);
         }
+        Ok(())
     }
 
     fn session(&mut self, session: &SessionView) {

@@ -22,7 +22,7 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     .await?;
     let mut mirror = Mirror::default();
     while mirror.session.is_none() {
-        match link.streams.next().await {
+        match link.next().await {
             Some(frame) => drop(mirror.apply(frame)),
             None => {
                 let why = "the stream ended before it began".to_owned();

@@ -11,6 +11,7 @@ mod house;
 #[cfg(feature = "fault")]
 mod killed;
 mod life;
+mod long_answers;
 mod providers;
 mod reach;
 mod strace;
