@@ -71,7 +71,7 @@ pub(crate) fn session(session: &SessionView) -> Value {
 /// only referred to.
 pub(crate) fn trees(rows: &[SessionView]) -> Vec<Value> {
     let tree = Tree::of(rows);
-    tree.roots.iter().map(|root| tree.node(root)).collect()
+    tree.roots.iter().map(|root| tree.node(root).0).collect()
 }
 
 struct Tree<'a> {
@@ -107,8 +107,10 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn node(&self, row: &SessionView) -> Value {
+    /// A node, and what it and everything under it has used.
+    fn node(&self, row: &SessionView) -> (Value, UsageView) {
         let mut node = session(row);
+        let mut total = row.usage;
         let children: Vec<Value> = self
             .children
             .get(row.session_id.as_str())
@@ -117,37 +119,24 @@ impl<'a> Tree<'a> {
             .map(|child| {
                 // The spawner has the child itself, a further parent only a pointer to it.
                 if self.is_under(child, row) {
-                    self.node(child)
+                    let (child, used) = self.node(child);
+                    add(&mut total, &used);
+                    child
                 } else {
                     json!({ "session_id": child.session_id, "ref": true })
                 }
             })
             .collect();
-        node["tree_usage"] = usage(&self.sum(row));
+        node["tree_usage"] = usage(&total);
         node["tree_cost_usd"] = Value::Null;
         node["children"] = Value::Array(children);
-        node
+        (node, total)
     }
 
     /// Whether a child stands under this parent: the first of its parents that is there.
     fn is_under(&self, child: &SessionView, parent: &SessionView) -> bool {
         let present = |id: &&String| self.by_id.contains_key(id.as_str());
         child.parent_session_ids.iter().find(present) == Some(&parent.session_id)
-    }
-
-    fn sum(&self, row: &SessionView) -> UsageView {
-        let mut total = row.usage;
-        for child in self
-            .children
-            .get(row.session_id.as_str())
-            .into_iter()
-            .flatten()
-        {
-            if self.is_under(child, row) {
-                add(&mut total, &self.sum(child));
-            }
-        }
-        total
     }
 }
 

@@ -56,13 +56,20 @@ pub(crate) async fn tree(id: Option<&str>, output: &Output) -> Result<u8, Failur
         None => None,
     };
     let rows = link.client.sessions(root.as_deref()).await?;
-    let mut trees = shape::trees(&rows);
-    let value = match root {
-        Some(_) => trees.pop().unwrap_or(Value::Null),
-        None => Value::Array(trees),
-    };
-    output.data(&value, || {
-        tree_view::lines(&rows, output.has_colours()).join("\n") + "\n"
-    });
+    if output.is_json() {
+        let mut trees = shape::trees(&rows);
+        output.value(&match root {
+            Some(_) => trees.pop().unwrap_or(Value::Null),
+            None => Value::Array(trees),
+        });
+    } else {
+        let lines = tree_view::lines(&rows, output.has_colours());
+        output.text(
+            &lines
+                .iter()
+                .map(|line| format!("{line}\n"))
+                .collect::<String>(),
+        );
+    }
     Ok(0)
 }
