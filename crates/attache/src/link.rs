@@ -136,11 +136,25 @@ pub(crate) async fn open_host(places: &Places, serving: Serving) -> Result<Host,
     })
 }
 
+/// The login of the user whom this process belongs to, whatever the variables of its starter say: the
+/// same after each restart.
 fn user() -> String {
-    ["USER", "LOGNAME"]
-        .iter()
-        .find_map(|name| std::env::var(name).ok().filter(|value| !value.is_empty()))
-        .unwrap_or_else(|| format!("uid-{}", rustix::process::getuid().as_raw()))
+    let number = rustix::process::getuid().as_raw();
+    let listed = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
+    let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    login(&listed, number)
+        .or_else(|| ["USER", "LOGNAME"].iter().find_map(variable))
+        .unwrap_or_else(|| format!("uid-{number}"))
+}
+
+/// The name of a user in the list of users.
+fn login(listed: &str, number: u32) -> Option<String> {
+    let number = number.to_string();
+    listed.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        let name = fields.next().filter(|name| !name.is_empty())?;
+        (fields.nth(1) == Some(number.as_str())).then(|| name.to_owned())
+    })
 }
 
 fn computer() -> String {
@@ -161,7 +175,7 @@ pub(crate) fn key_variables() -> Vec<String> {
         .map(|settings| settings.providers)
         .unwrap_or_default()
         .into_iter()
-        .filter_map(|provider| provider.key_variable)
+        .filter_map(|provider| provider.key_variable().map(str::to_owned))
         .collect()
 }
 
@@ -186,4 +200,20 @@ pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
     std::env::current_dir()
         .and_then(|folder| folder.canonicalize())
         .map_err(|fault| Failure::usage(format!("the current folder cannot be used: {fault}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_login_is_found_by_its_number() {
+        let listed =
+            "root:x:0:0:root:/root:/bin/sh\n:x:5::\nada:x:1000:1000::/home/ada:/bin/sh\nx\n";
+        assert_eq!(login(listed, 0).as_deref(), Some("root"));
+        assert_eq!(login(listed, 1000).as_deref(), Some("ada"));
+        assert_eq!(login(listed, 5), None);
+        assert_eq!(login(listed, 7), None);
+        assert_eq!(login("", 0), None);
+    }
 }

@@ -45,6 +45,14 @@ impl ProviderModels {
         self
     }
 
+    /// Forgets what was made of the configured providers: they are others now.
+    pub fn forget(&self) {
+        self.made
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clear();
+    }
+
     fn providers(&self, environment: &Environment) -> Arc<Providers> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = made.get(environment) {

@@ -1,14 +1,14 @@
 //! A host: an engine with its store, its models and its definitions, ready to serve connections.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use attache_engine::parts::{Definition, MemoryStore, Store, Toolsets};
 use attache_engine::{
-    Config, Engine, EngineError, EngineHandle, Environment, Identity, NewRoot, ProviderModels,
-    SystemTime,
+    Config, Engine, EngineError, EngineHandle, Environment, Identity, Models, NewRoot,
+    ProviderModels, SystemTime,
 };
 use attache_protocol::{HostView, NewSession};
 use attache_session::{ErrorCode, SessionId};
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use crate::catalog::FolderCatalog;
 use crate::connection;
 use crate::from_wire;
-use crate::settings::{Settings, SettingsError};
+use crate::settings::{ConfiguredProvider, Settings, SettingsError};
 
 /// Where sessions are kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -77,8 +77,9 @@ pub(crate) struct Shared {
     state_folder: PathBuf,
     settings_file: Option<PathBuf>,
     environment: Environment,
-    /// Variables that hold the keys of configured providers.
-    key_variables: Vec<String>,
+    /// Configured providers, as the settings had them when they were last read.
+    providers: Arc<Mutex<Vec<ConfiguredProvider>>>,
+    models: Arc<ProviderModels>,
     connections: AtomicUsize,
     going_away: watch::Sender<Option<String>>,
 }
@@ -121,13 +122,11 @@ impl Host {
             Storage::Memory => Arc::new(MemoryStore::new()),
             Storage::Folder(folder) => attache_engine::open_store(&folder)?,
         };
-        let providers = settings.providers;
-        let key_variables: Vec<String> = providers
-            .iter()
-            .filter_map(|provider| provider.key_variable.clone())
-            .collect();
+        let providers = Arc::new(Mutex::new(settings.providers));
+        let configured = Arc::clone(&providers);
         let mut models = ProviderModels::new(move |environment: &Environment| {
-            providers
+            let configured = configured.lock().unwrap_or_else(PoisonError::into_inner);
+            configured
                 .iter()
                 .map(|provider| provider.with_key(environment))
                 .collect()
@@ -135,6 +134,7 @@ impl Host {
         for (name, text) in &scripts {
             models = models.with_script(name, text);
         }
+        let models = Arc::new(models);
         let engine = Engine::start(Config {
             store,
             catalog: Arc::new(FolderCatalog {
@@ -142,7 +142,7 @@ impl Host {
                 user_folder: definitions,
             }),
             toolsets,
-            models: Arc::new(models),
+            models: Arc::clone(&models) as Arc<dyn Models>,
             time: Arc::new(SystemTime),
             identity,
             iteration_limit: settings.iteration_limit,
@@ -154,7 +154,8 @@ impl Host {
             state_folder,
             settings_file,
             environment,
-            key_variables,
+            providers,
+            models,
             connections: AtomicUsize::new(0),
             going_away: watch::channel(None).0,
         })))
@@ -236,9 +237,13 @@ impl Host {
                 format!("{working_directory:?} is no folder that can be opened"),
             ));
         }
-        let environment = self.environment_of(environment);
+        let given = environment;
+        let mut environment = self.environment_of(given.clone());
         let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
             .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
+        if self.take_providers(settings.providers) {
+            environment = self.environment_of(given);
+        }
         let definition = self.definition(agent.as_deref(), &folder)?;
         let mut definition = definition
             .fill(&parameters)
@@ -282,9 +287,29 @@ impl Host {
         given: std::collections::BTreeMap<String, String>,
     ) -> Environment {
         let mut all = self.0.environment.clone();
-        all.0
-            .extend(from_wire::environment(given, &self.0.key_variables).0);
+        let providers = self.0.providers.lock();
+        let providers = providers.unwrap_or_else(PoisonError::into_inner);
+        let variables = providers
+            .iter()
+            .filter_map(ConfiguredProvider::key_variable);
+        let variables: Vec<String> = variables.map(str::to_owned).collect();
+        all.0.extend(from_wire::environment(given, &variables).0);
         all
+    }
+
+    /// Takes the providers as the settings have them now; true when they are others than before.
+    fn take_providers(&self, now: Vec<ConfiguredProvider>) -> bool {
+        let mut known = self
+            .0
+            .providers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let changed = *known != now;
+        if changed {
+            *known = now;
+            self.0.models.forget();
+        }
+        changed
     }
 
     fn definition(&self, name: Option<&str>, folder: &Path) -> Result<Definition, EngineError> {

@@ -36,22 +36,23 @@ pub struct Settings {
 }
 
 /// A configured provider. Its key is looked up for each session, in that session's variables.
-#[derive(Clone, Debug)]
+#[derive(Clone, PartialEq, Debug)]
 pub struct ConfiguredProvider {
     config: ProviderConfig,
-    /// The variable that holds its key.
-    pub key_variable: Option<String>,
 }
 
 impl ConfiguredProvider {
+    /// The variable that holds its key.
+    #[must_use]
+    pub fn key_variable(&self) -> Option<&str> {
+        self.config.key_variable.as_deref()
+    }
+
     /// The provider with the key that these variables hold.
     #[must_use]
     pub fn with_key(&self, environment: &Environment) -> ProviderConfig {
-        let api_key = self
-            .key_variable
-            .as_deref()
-            .and_then(|name| environment.get(name))
-            .map(Secret::new);
+        let key = self.key_variable().and_then(|name| environment.get(name));
+        let api_key = key.filter(|key| !key.trim().is_empty()).map(Secret::new);
         ProviderConfig {
             api_key,
             ..self.config.clone()
@@ -113,8 +114,8 @@ struct Written {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WrittenProvider {
-    dialect: WrittenDialect,
-    base_url: String,
+    dialect: Option<WrittenDialect>,
+    base_url: Option<String>,
     api_key_env: Option<String>,
     #[serde(default)]
     headers: BTreeMap<String, String>,
@@ -222,21 +223,34 @@ impl Layers {
                 api_key_env,
                 headers,
             } = provider;
+            // What is left out of a preset stays as it is.
+            let preset = ProviderConfig::preset(&name);
+            let missing = |key: &str| SettingsError {
+                place: source.to_string(),
+                message: format!("providers.{name}.{key} is missing, and `{name}` is no preset"),
+            };
+            let dialect = match dialect {
+                Some(WrittenDialect::OpenAiChat) => Some(Dialect::OpenAiChat),
+                Some(WrittenDialect::Anthropic) => Some(Dialect::Anthropic),
+                None => preset.as_ref().map(|preset| preset.dialect),
+            };
+            let own_url = base_url.is_some();
+            let base_url = base_url.or_else(|| Some(preset.as_ref()?.base_url.clone()));
+            let key_variable = api_key_env.or_else(|| preset.as_ref()?.key_variable.clone());
             let config = ProviderConfig {
-                name: name.clone(),
-                dialect: match dialect {
-                    WrittenDialect::OpenAiChat => Dialect::OpenAiChat,
-                    WrittenDialect::Anthropic => Dialect::Anthropic,
-                },
-                base_url,
+                dialect: dialect.ok_or_else(|| missing("dialect"))?,
+                base_url: base_url.ok_or_else(|| missing("base_url"))?,
                 api_key: None,
+                key_variable,
                 headers: headers.into_iter().collect(),
-                quirks: Quirks::default(),
+                // A server that only speaks like a preset wants the usual form of its dialect.
+                quirks: match preset {
+                    Some(preset) if !own_url => preset.quirks,
+                    _ => Quirks::default(),
+                },
+                name: name.clone(),
             };
-            let provider = ConfiguredProvider {
-                config,
-                key_variable: api_key_env,
-            };
+            let provider = ConfiguredProvider { config };
             self.providers.insert(name, (provider, source.clone()));
         }
         Ok(())
@@ -308,21 +322,31 @@ impl Layers {
         let providers = providers
             .into_iter()
             .map(|(name, (provider, source))| {
-                let ConfiguredProvider {
-                    config,
+                let ProviderConfig {
+                    name: _,
+                    dialect,
+                    base_url,
+                    api_key: _,
                     key_variable,
-                } = &provider;
-                note(
-                    &format!("providers.{name}.base_url"),
-                    config.base_url.clone(),
-                    source.clone(),
-                );
-                if let Some(variable) = key_variable {
-                    note(
-                        &format!("providers.{name}.api_key_env"),
-                        variable.clone(),
-                        source,
-                    );
+                    headers,
+                    quirks: _,
+                } = &provider.config;
+                // Values of headers may be keys.
+                let headers: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
+                let headers = headers.join(", ");
+                for (key, value) in [
+                    ("dialect", Some(dialect.as_str())),
+                    ("base_url", Some(base_url.as_str())),
+                    ("api_key_env", key_variable.as_deref()),
+                    (
+                        "headers",
+                        Some(headers.as_str()).filter(|names| !names.is_empty()),
+                    ),
+                ] {
+                    if let Some(value) = value {
+                        let key = format!("providers.{name}.{key}");
+                        note(&key, value.to_owned(), source.clone());
+                    }
                 }
                 provider
             })

@@ -18,7 +18,7 @@ use crate::small_file::read_small;
 const SCRIPT_LIMIT: u64 = 1 << 20;
 
 /// A key. It is never printed.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct Secret(Arc<str>);
 
 impl Secret {
@@ -46,7 +46,7 @@ impl fmt::Display for Secret {
 }
 
 /// A provider beside (or instead of) the presets.
-#[derive(Clone)]
+#[derive(Clone, PartialEq)]
 pub struct ProviderConfig {
     /// Its name in `PROVIDER/MODEL`.
     pub name: String,
@@ -56,6 +56,8 @@ pub struct ProviderConfig {
     pub base_url: String,
     /// Its key.
     pub api_key: Option<Secret>,
+    /// The variable that has to hold its key; none for a provider without one.
+    pub key_variable: Option<String>,
     /// Further headers of each request; they may replace ours.
     pub headers: Vec<(String, String)>,
     /// How it differs from the usual form of its dialect.
@@ -70,6 +72,7 @@ impl fmt::Debug for ProviderConfig {
             dialect,
             base_url: _,
             api_key,
+            key_variable,
             headers,
             quirks,
         } = self;
@@ -78,6 +81,7 @@ impl fmt::Debug for ProviderConfig {
             .field("name", name)
             .field("dialect", dialect)
             .field("api_key", api_key)
+            .field("key_variable", key_variable)
             .field("headers", &headers)
             .field("quirks", quirks)
             .finish_non_exhaustive()
@@ -115,7 +119,7 @@ pub enum ResolveError {
         /// The provider.
         provider: String,
         /// The variable that would hold the key.
-        variable: &'static str,
+        variable: String,
     },
     /// The base URL cannot be used.
     #[error("the base URL of provider {provider} ({from}) is not an http or https URL: {reason}")]
@@ -280,6 +284,20 @@ impl Providers {
             }
         };
         if let Some(config) = self.extra.iter().find(|config| config.name == provider) {
+            let of_preset = PRESETS.iter().any(|preset| {
+                preset.name == provider && preset.key_variable == config.key_variable.as_deref()
+            });
+            // Servers on this machine seldom ask for a key, unless somebody says so.
+            let local = reqwest::Url::parse(&config.base_url)
+                .is_ok_and(|url| of_preset && http::is_loopback(&url));
+            if let (None, Some(variable)) = (&config.api_key, &config.key_variable)
+                && !local
+            {
+                return Err(ResolveError::MissingKey {
+                    provider: provider.to_owned(),
+                    variable: variable.clone(),
+                });
+            }
             let endpoint = Endpoint {
                 provider: provider.into(),
                 dialect: config.dialect,
@@ -380,7 +398,7 @@ impl Providers {
         {
             return Err(ResolveError::MissingKey {
                 provider: endpoint.provider.to_string(),
-                variable,
+                variable: variable.to_owned(),
             });
         }
         let places = self.client.places(&endpoint.places_key());
@@ -420,6 +438,23 @@ impl Providers {
         let bytes =
             read_small(&path, SCRIPT_LIMIT).map_err(|fault| unreadable(fault.to_string()))?;
         String::from_utf8(bytes).map_err(|_fault| unreadable("it is not UTF-8 text".to_owned()))
+    }
+}
+
+impl ProviderConfig {
+    /// The preset of a name, as somebody would configure it: without what variables say.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+        Some(Self {
+            name: name.to_owned(),
+            dialect: preset.dialect,
+            base_url: preset.base_url.to_owned(),
+            api_key: None,
+            key_variable: preset.key_variable.map(str::to_owned),
+            headers: Vec::new(),
+            quirks: (preset.quirks)(),
+        })
     }
 }
 

@@ -163,3 +163,45 @@ fn a_refused_connection_and_a_missing_key_say_what_to_do() {
         "{ended:?}"
     );
 }
+
+#[test]
+fn providers_are_configured_while_the_daemon_runs() {
+    let stub = Stub::new(|_| chat_text(&["here"]));
+    let house = House::new().with("MY_KEY", "");
+    let run = ["run", "--model", "mine/m", "go"];
+    let unknown = house.run(&run);
+    assert_eq!(unknown.code, 1, "{unknown:?}");
+    assert!(unknown.err.contains("[providers.mine]"), "{unknown:?}");
+    std::fs::create_dir_all(house.config()).unwrap();
+    let url = stub.url("/v1");
+    let write = |text: &str| std::fs::write(house.config().join("config.toml"), text).unwrap();
+    write("[providers.mine]\nbase_url = \"http://127.0.0.1:9\"\n");
+    let half = house.run(&run);
+    assert_eq!(half.code, 2, "{half:?}");
+    assert!(
+        half.err.contains("providers.mine.dialect is missing"),
+        "{half:?}"
+    );
+    write(&format!(
+        "[providers.mine]\ndialect = \"openai-chat\"\nbase_url = \"{url}\"\napi_key_env = \"MY_KEY\"\n"
+    ));
+    let no_key = house.run(&run);
+    assert_eq!(no_key.code, 1, "{no_key:?}");
+    assert!(no_key.err.contains("set MY_KEY"), "{no_key:?}");
+    assert!(
+        stub.requests().is_empty(),
+        "nothing was sent without the key"
+    );
+    let house = house.with("MY_KEY", "secret");
+    assert_eq!(house.run(&run).well().out, "here\n");
+    // A preset keeps what is not said of it.
+    let text = format!("[providers.openai]\nbase_url = \"{url}\"\n");
+    std::fs::write(house.config().join("config.toml"), text).unwrap();
+    let preset = house.run(&["run", "--model", "openai/m", "go"]).well();
+    assert_eq!(preset.out, "here\n");
+    let shown = house.run(&["doctor"]).well().out;
+    assert!(
+        shown.contains("providers.openai.dialect = openai-chat"),
+        "{shown}"
+    );
+}

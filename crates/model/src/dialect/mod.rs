@@ -23,6 +23,17 @@ pub enum Dialect {
     Anthropic,
 }
 
+impl Dialect {
+    /// Its name in settings.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAiChat => "openai-chat",
+            Self::Anthropic => "anthropic",
+        }
+    }
+}
+
 /// How far a reply is.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Phase {

@@ -113,6 +113,7 @@ fn answer(status: &str, headers: &str, body: &str) -> String {
 
 fn config(dialect: Dialect, base_url: &str) -> ProviderConfig {
     ProviderConfig {
+        key_variable: None,
         name: "stub".into(),
         dialect,
         base_url: base_url.into(),
