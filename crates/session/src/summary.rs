@@ -165,6 +165,17 @@ impl RowView {
         self.end_reason().map(EndReason::outcome)
     }
 
+    /// Input and notices that wait for it, in its queues or unread.
+    #[must_use]
+    pub fn waiting(&self) -> u32 {
+        let Unread {
+            inputs,
+            notices,
+            other: _,
+        } = self.unread;
+        self.summary.queued + inputs + notices
+    }
+
     /// Whether somebody who watches it may have to be told yet.
     fn owes_answers(&self) -> bool {
         self.unread.other > 0 || (self.summary.epoch.is_some() && !self.live)

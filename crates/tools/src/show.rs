@@ -92,7 +92,6 @@ pub(crate) fn listed(info: &SessionInfo) -> Value {
 /// A session in detail: the shape of `agent_session_get`.
 pub(crate) fn detail(detail: &SessionDetail) -> Value {
     let summary = &detail.row.summary;
-    let unread = detail.row.unread.inputs + detail.row.unread.notices;
     let running: Vec<Value> = detail
         .running_items
         .iter()
@@ -104,7 +103,7 @@ pub(crate) fn detail(detail: &SessionDetail) -> Value {
         "status": detail.status.as_str(),
         "is_busy": detail.status == attache_agent::session::Status::Running,
         "running_items": running,
-        "queued": summary.queued + unread,
+        "queued": detail.row.waiting(),
         "waiting_for": detail.waiting_for.iter().map(ToString::to_string).collect::<Vec<_>>(),
         "outcome": detail.outcome().map(attache_agent::session::Outcome::as_str),
         "end_reason": detail.end_reason().map(attache_agent::session::EndReason::as_str),

@@ -158,6 +158,25 @@ fn a_row_shows_the_turn_of_this_life_only() {
 }
 
 #[test]
+fn what_waits_for_a_session_lies_in_its_queues_and_unread() {
+    let mut desk = Desk::new();
+    desk.says(QueueId::Default, "work");
+    for text in ["next", "and next", "and the last"] {
+        desk.says(QueueId::Default, text);
+    }
+    let row = RowView {
+        summary: Summary::of(&desk.state).expect("it was born").into(),
+        live: true,
+        unread: Unread {
+            inputs: 20,
+            notices: 100,
+            other: 1_000,
+        },
+    };
+    assert_eq!(row.waiting(), 123);
+}
+
+#[test]
 fn a_stamp_that_moved_by_a_second_needs_no_second_time() {
     let mut desk = Desk::new();
     desk.now = desk.state.last_at.0 + 1 - 1_000_000 - 1_000;
