@@ -25,7 +25,7 @@ fn the_answer_is_built_from_what_the_tools_returned() {
     assert!(
         ended
             .out
-            .contains("first.txt: 2 lines, begins with “alpha line”"),
+            .contains("first.txt (lines: 2) begins with “alpha line”"),
         "{}",
         ended.out
     );
@@ -42,14 +42,14 @@ fn the_answer_is_built_from_what_the_tools_returned() {
     assert!(
         ended
             .out
-            .contains("added.md: 1 lines, begins with “# Added later”"),
+            .contains("added.md (lines: 1) begins with “# Added later”"),
         "{}",
         ended.out
     );
     assert!(
         ended
             .out
-            .contains("first.txt: 1 lines, begins with “changed line”"),
+            .contains("first.txt (lines: 1) begins with “changed line”"),
         "{}",
         ended.out
     );
@@ -64,7 +64,7 @@ fn odd_folders_end_well() {
     let house = House::new();
     let ended = house.run(&["demo"]).well();
     assert!(
-        ended.out.contains("0 files that are not ignored"),
+        ended.out.contains("Files that are not ignored: 0 "),
         "{}",
         ended.out
     );
@@ -122,7 +122,9 @@ fn unreadable_folders_end_well() {
     mode(&house.work().join("closed"), 0o000);
     let partly = demo().well();
     assert!(
-        partly.out.contains("top.txt: 1 lines, begins with “above”"),
+        partly
+            .out
+            .contains("top.txt (lines: 1) begins with “above”"),
         "{partly:?}"
     );
     assert!(!partly.out.contains("inner.txt"), "{partly:?}");
@@ -153,7 +155,7 @@ fn a_folder_of_a_hundred_thousand_files_ends_well() {
         std::fs::File::create(many.join(format!("f{number}"))).unwrap();
     }
     let ended = house.run(&["demo", "many"]).well();
-    assert!(ended.out.contains("f0: "), "{}", ended.out);
+    assert!(ended.out.contains("f0 (lines: 0) begins"), "{}", ended.out);
 }
 
 /// The third append that holds results comes when the children are at work: they read `stopped` and
