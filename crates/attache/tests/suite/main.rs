@@ -14,5 +14,6 @@ mod life;
 mod long_answers;
 mod providers;
 mod reach;
+mod shown;
 mod strace;
 mod stub;
