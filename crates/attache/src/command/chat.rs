@@ -1,6 +1,8 @@
 //! `attache chat`: a session line by line. A line is sent, the answer is streamed; Ctrl-C ends the
 //! run and keeps the session, end of input leaves it.
 
+use std::io::IsTerminal;
+
 use attache_client::protocol::{
     Answer, Command, EventKind, FromHost, QueueRef, SessionView, Status,
 };
@@ -26,6 +28,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
         ));
     }
     let mut link = Link::daemon().await?;
+    let new = id.is_none();
     let session = match id {
         Some(id) => find::session(&link.client, &id).await?,
         None => {
@@ -64,7 +67,16 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
     loop {
         talk.until_idle(&mut link).await?;
         match talk.line(&mut lines, &mut link).await? {
-            None => return Ok(0),
+            None => {
+                if new && talk.mirror.items.is_empty() {
+                    // Nobody said anything: nothing is kept of it.
+                    let session_id = talk.session.session_id.clone();
+                    let client = link.client.clone();
+                    let delete = done(&client, Command::Delete { session_id });
+                    link.beside(delete).await?;
+                }
+                return Ok(0);
+            }
             Some(text) if text.trim().is_empty() => {}
             Some(text) => {
                 let ask = Command::Enqueue {
@@ -119,6 +131,13 @@ impl Talk<'_> {
         Ok(())
     }
 
+    /// Asks a person for the next line; a program needs no asking.
+    fn prompt(&self) {
+        if std::io::stdin().is_terminal() {
+            self.output.progress("> ");
+        }
+    }
+
     async fn interrupt(&self, link: &mut Link) -> Result<(), Failure> {
         let session_id = self.session.session_id.clone();
         let tree = false;
@@ -134,7 +153,7 @@ impl Talk<'_> {
         lines: &mut BufReader<Stdin>,
         link: &mut Link,
     ) -> Result<Option<String>, Failure> {
-        self.output.progress("> ");
+        self.prompt();
         let mut bytes = Vec::new();
         loop {
             tokio::select! {
@@ -145,7 +164,7 @@ impl Talk<'_> {
                         self.interrupt(link).await?;
                     } else {
                         self.output.note("nothing runs that Ctrl-C could end; Ctrl-D leaves");
-                        self.output.progress("> ");
+                        self.prompt();
                     }
                 }
                 frame = link.next() => match frame {
@@ -169,6 +188,8 @@ impl Talk<'_> {
     }
 
     async fn frame(&mut self, link: &mut Link, frame: FromHost) -> Result<(), Failure> {
+        // What was said before this chat is shown from both sides.
+        let before = self.mirror.session.is_none();
         for seen in self.mirror.apply(frame) {
             match seen {
                 Seen::Fresh => {
@@ -186,6 +207,9 @@ impl Talk<'_> {
                         let client = link.client.clone();
                         let rest = whole(&client, &self.session.session_id, &mut item);
                         link.beside(rest).await?;
+                    }
+                    if before && item.kind == EventKind::User {
+                        self.output.text(&format!("> {}\n", item.text));
                     }
                     self.item(item.kind, &item.text, streamed, item.name.as_deref());
                 }

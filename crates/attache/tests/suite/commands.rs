@@ -366,7 +366,14 @@ fn a_chat_goes_line_by_line() {
     assert_eq!(ended.out, "one\ntwo\n");
     let id = house.ls()[0]["session_id"].as_str().unwrap().to_owned();
     let ended = house.run_with(&["chat", &id], b"three\n").well();
-    assert!(ended.out.ends_with("three\n"), "{ended:?}");
+    assert_eq!(ended.out, "> one\none\n> two\ntwo\nthree\n");
+    house.run_with(&["chat", "--model", "echo/any"], b"").well();
+    house.run_with(&["chat", &id], b"").well();
+    assert_eq!(
+        house.ls().len(),
+        1,
+        "a chat in which nothing was said leaves nothing"
+    );
 }
 
 #[test]
