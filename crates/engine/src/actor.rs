@@ -51,6 +51,10 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
     let mut actor = None;
     loop {
         let Some(taken) = mailbox.take() else {
+            if shared.is_closing() {
+                // The end of the host waits until there is nothing to do.
+                shared.registry.changed(session);
+            }
             if let Some(actor) = &mut actor
                 && Actor::has_orphan(actor)
                 && !Actor::end_orphan(actor).await
@@ -269,6 +273,17 @@ impl<'a> Actor<'a> {
         }
         if self.has_orphan() {
             works.insert(0, self.orphan_end());
+        }
+        if self.shared.is_cutting()
+            && works
+                .iter()
+                .any(|work| matches!(work.command, Command::EndTurn { .. }))
+        {
+            // In one append: nobody sees it idle in between and takes that for its end.
+            works.push(Work::own(Command::Stop {
+                reason: StopReason::HostShutdown,
+                partial: None,
+            }));
         }
         let standing = if works.is_empty() {
             Standing::Sound

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_session::{Answer, Command, EndReason, Ids, SessionId, State, Summary, Timestamp};
+use attache_session::{Answer, Command, Ids, SessionId, Starts, State, Summary, Timestamp};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -13,7 +13,6 @@ use crate::compiled::Interned;
 use crate::config::{Config, Environment};
 use crate::context::Entities;
 use crate::error::EngineError;
-use crate::lineage;
 use crate::mailbox::{Ask, Message};
 use crate::observe::{Snapshot, TreeFeeds};
 use crate::registry::Registry;
@@ -31,6 +30,7 @@ pub(crate) struct Shared {
     environments: Mutex<HashMap<SessionId, Arc<Environment>>>,
     pub(crate) waiting: Waiting,
     closing: AtomicBool,
+    cutting: AtomicBool,
 }
 
 /// Fresh ids for one decision.
@@ -53,6 +53,7 @@ impl Shared {
             environments: Mutex::default(),
             waiting: Waiting::default(),
             closing: AtomicBool::new(false),
+            cutting: AtomicBool::new(false),
         }
     }
 
@@ -90,6 +91,24 @@ impl Shared {
 
     pub(crate) fn is_closing(&self) -> bool {
         self.closing.load(Ordering::Acquire)
+    }
+
+    /// The grace is over: a turn that ends now ends its session's epoch too.
+    pub(crate) fn cut(&self) {
+        self.cutting.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_cutting(&self) -> bool {
+        self.cutting.load(Ordering::Acquire)
+    }
+
+    /// Which turns may start.
+    pub(crate) fn starts(&self) -> Starts {
+        if self.is_closing() {
+            Starts::None
+        } else {
+            Starts::All
+        }
     }
 
     /// A session's row, as this life of the host sees it.
@@ -197,72 +216,5 @@ impl Shared {
             actor::start(Arc::clone(self), session, mailbox);
         }
         Ok(())
-    }
-
-    /// Ends the runs of a session and of all below it, from the top down; `spared` is left alone. The
-    /// answer is whether any of them ran. Stopping needs no durability: where the store refuses to have
-    /// registrations given up, the runs end all the same, and the answer is that refusal.
-    pub(crate) async fn cancel_tree(
-        self: &Arc<Self>,
-        session: SessionId,
-        reason: EndReason,
-        spared: Option<SessionId>,
-    ) -> Result<bool, EngineError> {
-        let mut any = self.cancel_all(session, reason).await;
-        for row in lineage::descendants(self, session)? {
-            if Some(row.session) != spared && row.view.is_live() {
-                let ran = self.cancel_all(row.session, reason).await;
-                any = match (any, ran) {
-                    (Ok(any), Ok(ran)) => Ok(any || ran),
-                    (Err(first), _) => Err(first),
-                    (Ok(_), Err(error)) => Err(error),
-                };
-            }
-        }
-        any
-    }
-
-    /// Ends a session's run and gives its registrations up.
-    async fn cancel_all(
-        self: &Arc<Self>,
-        session: SessionId,
-        reason: EndReason,
-    ) -> Result<bool, EngineError> {
-        let watches = true;
-        let answer = self.ask(session, Command::Cancel { reason, watches }).await;
-        if answer.is_err()
-            && let Some(mailbox) = self.registry.in_use(session)
-        {
-            mailbox.cancel(None, reason);
-        }
-        Ok(answer? == Answer::Done)
-    }
-
-    /// Ends a session's run. Goes past the line, because a token needs no durability; in line only
-    /// when the turn is about to begin.
-    pub(crate) async fn cancel(
-        self: &Arc<Self>,
-        session: SessionId,
-        reason: EndReason,
-    ) -> Result<bool, EngineError> {
-        if let Some(mailbox) = self.registry.in_use(session)
-            && mailbox.cancel(None, reason)
-        {
-            return Ok(true);
-        }
-        let row = self.known_row(session)?;
-        if row.view.turn().is_none() {
-            return Ok(false);
-        }
-        let answer = self
-            .ask(
-                session,
-                Command::Cancel {
-                    reason,
-                    watches: false,
-                },
-            )
-            .await?;
-        Ok(answer == Answer::Done)
     }
 }

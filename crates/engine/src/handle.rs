@@ -488,37 +488,6 @@ impl EngineHandle {
     /// Ends all work in good order: no new work, `grace` for the turns that run, then each gets its
     /// record. Returns when nothing runs any more.
     pub async fn shutdown(&self, grace: Duration) {
-        self.0.close();
-        // A grace that runs out is no fault: what still runs is ended below.
-        let _over = tokio::time::timeout(grace, self.no_turns()).await;
-        // Twice at most: what a turn that ends here sets off ends as it begins.
-        for _ in 0..2 {
-            for (session, mailbox) in self.0.registry.all_in_use() {
-                if mailbox.running_turn().is_some() {
-                    // A session whose end cannot be recorded now is recovered at the next start.
-                    let _stopped = self.stop(session, StopReason::HostShutdown).await;
-                }
-            }
-        }
-    }
-
-    /// Waits until no turn runs.
-    async fn no_turns(&self) {
-        loop {
-            let running = self
-                .0
-                .registry
-                .all_in_use()
-                .into_iter()
-                .find(|(_, mailbox)| mailbox.running_turn().is_some());
-            let Some((session, mailbox)) = running else {
-                return;
-            };
-            let mut changes = self.0.registry.changes(session);
-            while mailbox.running_turn().is_some() {
-                // The other end lives in the registry while somebody waits: it is not gone.
-                let _rung = changes.changed().await;
-            }
-        }
+        self.0.shut_down(grace).await;
     }
 }

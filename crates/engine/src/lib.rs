@@ -12,6 +12,7 @@ mod clock;
 mod compiled;
 mod config;
 mod context;
+mod ending;
 mod error;
 mod handle;
 mod lineage;

@@ -55,6 +55,8 @@ struct Inner {
     mail: bool,
     /// An actor runs.
     running: bool,
+    /// The actor is busy with what it has taken last.
+    busy: bool,
     turn: Option<TurnControl>,
     steering: bool,
     viewers: usize,
@@ -133,7 +135,8 @@ impl Mailbox {
     /// Takes all that waits; none when there is nothing.
     pub(crate) fn take(&self) -> Option<Taken> {
         let mut inner = self.lock();
-        if inner.waiting.is_empty() && !inner.mail {
+        inner.busy = !inner.waiting.is_empty() || inner.mail;
+        if !inner.busy {
             return None;
         }
         let mail = std::mem::take(&mut inner.mail);
@@ -175,6 +178,7 @@ impl Mailbox {
         // told by the loss of its reply.
         inner.running = count <= 2;
         inner.mail = inner.running;
+        inner.busy = false;
         if !inner.running {
             inner.waiting.clear();
         }
@@ -221,6 +225,12 @@ impl Mailbox {
     /// The turn whose task runs.
     pub(crate) fn running_turn(&self) -> Option<TurnId> {
         self.lock().turn.as_ref().map(|control| control.turn)
+    }
+
+    /// Whether a turn runs, or an actor has something to do that may begin one.
+    pub(crate) fn is_at_work(&self) -> bool {
+        let inner = self.lock();
+        inner.turn.is_some() || inner.busy || inner.mail || !inner.waiting.is_empty()
     }
 
     /// Makes the running turn end; false when none runs.

@@ -3,7 +3,7 @@
 
 use attache_session::{
     Answer, Command, Decision, Effect, Event, Expect, Json, Mail, MailBody, SessionId, State,
-    decide,
+    decide_within,
 };
 use attache_store::{CommandRecord, Refused};
 use tokio::sync::oneshot;
@@ -127,9 +127,10 @@ impl Plan {
                 return;
             }
         }
-        match decide(
+        match decide_within(
             &self.scratch,
             &work.command,
+            shared.starts(),
             shared.now(),
             &mut FreshIds(shared),
         ) {

@@ -70,8 +70,8 @@ async fn run(
     }
     match prepare(shared, session, turn) {
         Ok(prepared) => {
-            let mut driver = Driver::new(shared, session, mailbox, turn, prepared);
-            driver.drive(token).await;
+            let mut driver = Driver::new(shared, session, mailbox, turn, token, prepared);
+            driver.drive().await;
         }
         Err((reason, text)) => {
             let end = Command::EndTurn {
@@ -180,6 +180,8 @@ struct Driver<'a> {
     session: SessionId,
     mailbox: &'a SharedMailbox,
     turn: TurnId,
+    /// Says when and how the turn is to end.
+    token: watch::Receiver<Option<EndReason>>,
     prepared: Prepared,
     stream: Option<Box<dyn ModelStream>>,
     deltas: Deltas,
@@ -206,6 +208,7 @@ impl<'a> Driver<'a> {
         session: SessionId,
         mailbox: &'a SharedMailbox,
         turn: TurnId,
+        token: watch::Receiver<Option<EndReason>>,
         prepared: Prepared,
     ) -> Self {
         let (set_cancel, cancel) = Cancel::new();
@@ -214,6 +217,7 @@ impl<'a> Driver<'a> {
             session,
             mailbox,
             turn,
+            token,
             prepared,
             stream: None,
             deltas: Deltas::new(),
@@ -227,7 +231,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    async fn drive(&mut self, mut token: watch::Receiver<Option<EndReason>>) {
+    async fn drive(&mut self) {
         if self.carry_out(Input::Begin).is_err() {
             return;
         }
@@ -235,7 +239,7 @@ impl<'a> Driver<'a> {
         loop {
             let next = match self.start_tools().await {
                 Some((call, outcome)) => Next::Tool(call, outcome),
-                None => self.next(&mut token, ending).await,
+                None => self.next(ending).await,
             };
             let input = match next {
                 Next::Cancelled(reason) => {
@@ -271,11 +275,17 @@ impl<'a> Driver<'a> {
         }
     }
 
-    async fn next(&mut self, token: &mut watch::Receiver<Option<EndReason>>, ending: bool) -> Next {
+    /// Whether it has been told to end. From then on it asks no model and starts no call, also when
+    /// it has not come to look yet.
+    fn is_told_to_end(&self) -> bool {
+        self.token.borrow().is_some()
+    }
+
+    async fn next(&mut self, ending: bool) -> Next {
         loop {
             tokio::select! {
                 biased;
-                reason = cancelled(token), if !ending => return Next::Cancelled(reason),
+                reason = cancelled(&mut self.token), if !ending => return Next::Cancelled(reason),
                 answer = front(&mut self.records) => {
                     if let Some((record, _)) = self.records.pop_front() {
                         return Next::Recorded(record, answer);
@@ -357,6 +367,7 @@ impl<'a> Driver<'a> {
     fn carry(&mut self, output: Output) -> Result<(), EngineError> {
         let turn = self.turn;
         match output {
+            Output::Ask(_) if self.is_told_to_end() => Ok(()),
             Output::Ask(request) => {
                 self.mailbox.live.step_begins(turn);
                 self.checkpointed_at = self.shared.now();
@@ -407,11 +418,12 @@ impl<'a> Driver<'a> {
     /// what they ask of the same session is asked in the order of the calls; then it goes on by
     /// itself. Stops at one that has ended already.
     async fn start_tools(&mut self) -> Option<(CallId, ToolOutcome)> {
-        while let Some(ToolStart {
-            call,
-            name,
-            arguments,
-        }) = self.starting.pop_front()
+        while !self.is_told_to_end()
+            && let Some(ToolStart {
+                call,
+                name,
+                arguments,
+            }) = self.starting.pop_front()
         {
             let Some(tool) = self.prepared.compiled.belt.get(&name).cloned() else {
                 continue;

@@ -182,6 +182,16 @@ pub enum Command {
     },
 }
 
+/// Which turns may start. Input that may start none stays in its queue.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Starts {
+    /// All.
+    #[default]
+    All,
+    /// None: the host ends.
+    None,
+}
+
 /// What the store checks inside the transaction, beside the fence.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Expect {

@@ -13,7 +13,7 @@ mod run;
 
 use std::sync::Arc;
 
-use crate::command::{Answer, Command, Decision, Effect, Expect, Rejected};
+use crate::command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts};
 use crate::event::{Event, Stamped};
 use crate::id::{Ids, SessionId, TurnId};
 use crate::mail::{MailBody, NewMail, Notice};
@@ -30,6 +30,21 @@ use crate::time::{Clock, Timestamp};
 pub fn decide(
     state: &State,
     command: &Command,
+    now: Timestamp,
+    ids: &mut dyn Ids,
+) -> Result<Decision, Rejected> {
+    decide_within(state, command, Starts::All, now, ids)
+}
+
+/// The same while not all turns may start.
+///
+/// # Errors
+///
+/// [`Rejected`] when the command cannot be carried out in this state.
+pub fn decide_within(
+    state: &State,
+    command: &Command,
+    starts: Starts,
     now: Timestamp,
     ids: &mut dyn Ids,
 ) -> Result<Decision, Rejected> {
@@ -117,7 +132,7 @@ pub fn decide(
             living,
         } => mail::take(&mut draft, mail, *viewed, living, ids),
     }?;
-    draft.start_turn();
+    draft.start_turn(starts);
     draft.tell_watchers();
     Ok(draft.finish(answer))
 }
@@ -172,12 +187,15 @@ impl Draft {
     }
 
     /// A live session with deliverable input and no turn starts one and takes all of it.
-    fn start_turn(&mut self) {
-        if !self.state.is_live() || self.state.turn.is_some() || self.state.deliverable() == 0 {
+    fn start_turn(&mut self, starts: Starts) {
+        if !self.state.is_live() || self.state.turn.is_some() || starts == Starts::None {
+            return;
+        }
+        let ready = takeable(&self.state.queues, None);
+        if ready.is_empty() {
             return;
         }
         let turn = TurnId(self.state.last_turn.0 + 1);
-        let ready = takeable(&self.state.queues, None);
         self.push(Event::TurnStarted { turn });
         for (queue, item) in ready {
             self.push(Event::Consumed { turn, queue, item });

@@ -25,8 +25,8 @@ mod usage;
 
 pub use birth::{Birth, NewSession};
 pub use code::{Category, ErrorCode};
-pub use command::{Answer, Command, Decision, Effect, Expect, Rejected};
-pub use decide::decide;
+pub use command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts};
+pub use decide::{decide, decide_within};
 pub use event::{CallResult, Created, Event, ResultOrigin, Stamped};
 pub use id::{
     CallId, Epoch, Generation, Ids, ItemId, Position, QueueId, SessionId, TurnId, WatchId,

@@ -62,10 +62,6 @@ impl Actor<'_> {
                     if self.state.turn.as_ref().is_some_and(|open| open.id == turn) {
                         self.run_turn(turn);
                     }
-                    if self.shared.is_closing() {
-                        // No new work: it ends before it has asked for anything.
-                        self.mailbox.cancel(Some(turn), EndReason::Interrupted);
-                    }
                 }
                 Effect::CancelTurn { turn, reason } => {
                     self.mailbox.cancel(Some(turn), reason);
@@ -106,6 +102,10 @@ impl Actor<'_> {
 
     pub(super) fn run_turn(&self, turn: TurnId) {
         let token = self.mailbox.turn_begins(turn);
+        if self.shared.is_closing() {
+            // No new work: it ends before it has asked for anything.
+            self.mailbox.cancel(Some(turn), EndReason::Interrupted);
+        }
         turn_task::start(
             Arc::clone(self.shared),
             self.session,
