@@ -3,6 +3,8 @@
 use attache_client::protocol::WireError;
 use attache_client::{ClientError, ConnectError};
 
+use crate::tree_view::short;
+
 /// The run failed.
 pub(crate) const FAILED: u8 = 1;
 /// The command line is wrong.
@@ -64,10 +66,27 @@ impl Failure {
         Self::new(FAILED, "internal", message)
     }
 
+    /// The connection ended while a session was followed that is kept.
+    pub(crate) fn lost(error: ClientError, session_id: &str) -> Self {
+        match error {
+            ClientError::Gone(_) => Self::from(error).with_hint(go_on(session_id)),
+            _ => error.into(),
+        }
+    }
+
     pub(crate) fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
+}
+
+/// How to go on with a session whose run was cut by the end of the daemon.
+pub(crate) fn go_on(session_id: &str) -> String {
+    format!(
+        "Session {session_id} is kept: `attache show {short}` has what it did, \
+         `attache send {short} …` goes on with it.",
+        short = short(session_id)
+    )
 }
 
 impl From<WireError> for Failure {

@@ -95,7 +95,15 @@ impl Link {
 
     /// Ends a host of this process in good order.
     pub(crate) async fn close(self) {
-        if let Some(host) = self.host {
+        let Self {
+            client,
+            streams,
+            kept: _,
+            host,
+        } = self;
+        // Nothing more is asked: the host need not wait for it.
+        drop((client, streams));
+        if let Some(host) = host {
             host.shutdown("the command has ended").await;
         }
     }

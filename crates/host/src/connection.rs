@@ -5,7 +5,7 @@
 //! whoever fills it waits, and a stream that waits too long falls off its window and begins anew.
 
 use std::collections::{HashMap, HashSet};
-use std::io::Write;
+use std::io::{self, Write};
 use std::time::Duration;
 
 use attache_engine::{EngineError, Quiet};
@@ -32,6 +32,13 @@ const OUTBOX: usize = 256;
 /// How long a session that its creator has not left goes on after that one has vanished.
 const VANISHED: Duration = Duration::from_secs(5);
 
+/// How long a connection waits for one more question once its host has ended all work: whoever was
+/// just told how a session ended may ask for the rest of it.
+const LAST_WORDS: Duration = Duration::from_millis(100);
+
+/// How long that may go on.
+const LEAVING: Duration = Duration::from_secs(1);
+
 /// Serves one connection until its other end is gone.
 pub(crate) async fn serve<S>(host: Host, stream: S)
 where
@@ -53,6 +60,15 @@ where
     drop(connection);
     // The writer ends when the last frame is out or the socket is gone.
     let _written = writer.await;
+}
+
+/// Reads a line, or goes on with one of which a part has been read.
+async fn read_line<S: AsyncRead>(
+    lines: &mut BufReader<ReadHalf<S>>,
+    line: &mut Vec<u8>,
+) -> io::Result<usize> {
+    let room = (FRAME_LIMIT + 2).saturating_sub(line.len());
+    lines.take(room as u64).read_until(b'\n', line).await
 }
 
 /// Waits until the host ends, and says why it does.
@@ -101,69 +117,91 @@ impl Connection {
         let mut going_away = self.host.going_away();
         let mut line = Vec::new();
         let mut greeted = false;
-        loop {
-            line.clear();
-            let mut limited = (&mut lines).take(FRAME_LIMIT as u64 + 2);
+        let reason = loop {
             let read = tokio::select! {
                 biased;
-                reason = leaving(&mut going_away) => {
-                    self.send(FromHost::GoingAway { reason }).await;
-                    return;
-                }
-                read = limited.read_until(b'\n', &mut line) => read,
+                reason = leaving(&mut going_away) => break reason,
+                read = read_line(&mut lines, &mut line) => read,
             };
-            match read {
-                Ok(0) | Err(_) => return,
-                Ok(_) if line.last() != Some(&b'\n') && line.len() > FRAME_LIMIT => {
-                    self.refuse(None, &invalid("a frame has at most 1 MiB"))
-                        .await;
-                    return;
-                }
-                Ok(_) => {}
+            if !self.heard(read, &mut line, &mut greeted).await {
+                return;
             }
-            let frame = match decode::<FromViewer>(line.trim_ascii_end()) {
-                Ok(frame) => frame,
-                Err(fault) => {
-                    self.refuse(None, &invalid(&fault.to_string())).await;
-                    continue;
+        };
+        let last_words = async {
+            // First whoever waits for an end of work that has come.
+            for wait in self.waits.drain(..) {
+                // One that failed has nobody to tell.
+                let _told = wait.await;
+            }
+            while greeted
+                && let Ok(read) =
+                    tokio::time::timeout(LAST_WORDS, read_line(&mut lines, &mut line)).await
+            {
+                if !self.heard(read, &mut line, &mut greeted).await {
+                    return;
                 }
-            };
-            match frame {
-                FromViewer::Hello {
-                    version,
-                    features: _,
-                    program: _,
-                } => {
-                    if version < VERSION {
-                        let text = format!(
-                            "this host speaks version {VERSION}, the viewer only {version}; \
-                             `attache restart` starts the newer program"
-                        );
-                        self.refuse(None, &EngineError::new(ErrorCode::HostIncompatible, text))
-                            .await;
-                        return;
-                    }
-                    greeted = true;
-                    let program = self.host.0.program.clone();
-                    self.send(FromHost::Hello {
-                        version: VERSION,
-                        features: Vec::new(),
-                        program,
-                    })
+            }
+        };
+        // Whoever reads no further, or asks on and on, does not hold the host up.
+        let _over = tokio::time::timeout(LEAVING, last_words).await;
+        self.send(FromHost::GoingAway { reason }).await;
+    }
+
+    /// Carries out what a line says; false when the connection is over.
+    async fn heard(
+        &mut self,
+        read: io::Result<usize>,
+        line: &mut Vec<u8>,
+        greeted: &mut bool,
+    ) -> bool {
+        match read {
+            Ok(0) | Err(_) => return false,
+            Ok(_) if line.last() != Some(&b'\n') && line.len() > FRAME_LIMIT => {
+                self.refuse(None, &invalid("a frame has at most 1 MiB"))
                     .await;
+                return false;
+            }
+            Ok(_) => {}
+        }
+        let frame = decode::<FromViewer>(line.trim_ascii_end());
+        line.clear();
+        match frame {
+            Err(fault) => self.refuse(None, &invalid(&fault.to_string())).await,
+            Ok(FromViewer::Hello {
+                version,
+                features: _,
+                program: _,
+            }) => {
+                if version < VERSION {
+                    let text = format!(
+                        "this host speaks version {VERSION}, the viewer only {version}; \
+                         `attache restart` starts the newer program"
+                    );
+                    self.refuse(None, &EngineError::new(ErrorCode::HostIncompatible, text))
+                        .await;
+                    return false;
                 }
-                FromViewer::Command { command_id, body } if greeted => {
-                    self.carry_out(command_id, body).await;
-                }
-                FromViewer::Command { command_id, .. } => {
-                    self.refuse(
-                        Some(command_id),
-                        &invalid("the first frame must be `hello`"),
-                    )
-                    .await;
-                }
+                *greeted = true;
+                let program = self.host.0.program.clone();
+                self.send(FromHost::Hello {
+                    version: VERSION,
+                    features: Vec::new(),
+                    program,
+                })
+                .await;
+            }
+            Ok(FromViewer::Command { command_id, body }) if *greeted => {
+                self.carry_out(command_id, body).await;
+            }
+            Ok(FromViewer::Command { command_id, .. }) => {
+                self.refuse(
+                    Some(command_id),
+                    &invalid("the first frame must be `hello`"),
+                )
+                .await;
             }
         }
+        true
     }
 
     async fn send(&self, frame: FromHost) {
@@ -359,17 +397,33 @@ impl Connection {
         let engine = self.host.engine().clone();
         let outbox = self.outbox.clone();
         self.waits.retain(|wait| !wait.is_finished());
+        let mut going_away = self.host.going_away();
         self.waits.push(tokio::spawn(async move {
             let reach = match reach {
                 Reach::Itself => Quiet::Itself,
                 Reach::Tree => Quiet::Tree,
             };
             let settled = engine.settled(session, reach);
-            let ended = match seconds {
-                None => Some(settled.await),
-                Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), settled)
-                    .await
-                    .ok(),
+            let settled = async {
+                match seconds {
+                    None => Some(settled.await),
+                    Some(seconds) => tokio::time::timeout(Duration::from_secs(seconds), settled)
+                        .await
+                        .ok(),
+                }
+            };
+            let ended = tokio::select! {
+                biased;
+                ended = settled => ended,
+                _reason = leaving(&mut going_away) => {
+                    // All work has ended: what has not settled by now never will. One last look.
+                    let look = engine.settled(session, reach);
+                    match tokio::time::timeout(Duration::ZERO, look).await {
+                        Ok(settled) => Some(settled),
+                        // The word that the host ends is the answer.
+                        Err(_never) => return,
+                    }
+                }
             };
             let row = engine.row(session);
             let frame = match (ended, row) {

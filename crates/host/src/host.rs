@@ -65,8 +65,9 @@ pub enum HostError {
 /// How long turns may go on when a host ends.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// How long connections may take to end when the host does.
-const LEAVING: Duration = Duration::from_millis(200);
+/// How long connections may take to end when the host does: what each of them has for its last words,
+/// and some more.
+const LEAVING: Duration = Duration::from_millis(1_500);
 
 /// How often it is looked whether they have.
 const LEAVING_LOOK: Duration = Duration::from_millis(2);

@@ -2,14 +2,15 @@
 //! shows the tree while it works, and says how it ended.
 
 use attache_client::protocol::{
-    Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, NewSession, Reach, SessionView,
+    Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, NewSession, Reach,
+    SessionView, Status,
 };
 use attache_client::{ClientError, Mirror, Seen, TreeMirror};
 use serde_json::json;
 use tokio::sync::oneshot;
 
 use super::events::whole;
-use crate::fail::{FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
+use crate::fail::{self, FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
 use crate::interrupts::Interrupts;
 use crate::link::Link;
 use crate::output::Output;
@@ -55,13 +56,17 @@ pub(crate) async fn run(
         })
         .await?;
     answered(created).await?;
-    answered(attached).await?;
+    let lost = |error| Failure::lost(error, &session_id);
+    answered(attached).await.map_err(lost)?;
     let mut shown = Shown::new(output, session_id.clone(), follow.tree);
-    let interrupted = shown.until_quiet(&mut link, quiet).await?;
-    let session = finish(&mut link, &session_id, &mut shown).await?;
+    let (session, interrupted) = shown.until_quiet(&mut link, quiet).await?;
+    // From here on it is known how it ended, also if the daemon that told so is gone by now.
+    let seen = finish(&mut link, &session_id, &mut shown).await;
+    let session = unless_gone(seen)?.unwrap_or(session);
     // The tree's last rows, like the answer's last words, may still be on their way.
     let tree = if watches_tree {
-        link.beside(client.sessions(Some(&session_id))).await?
+        let rows = link.beside(client.sessions(Some(&session_id))).await;
+        unless_gone(rows)?.unwrap_or_default()
     } else {
         Vec::new()
     };
@@ -69,7 +74,7 @@ pub(crate) async fn run(
     let leave = Command::Leave {
         session_id: session_id.clone(),
     };
-    link.beside(client.ask(leave)).await?;
+    unless_gone(link.beside(client.ask(leave)).await)?;
     shown.session(&session);
     let text = shown.answer.clone();
     shown.end(&tree);
@@ -85,7 +90,12 @@ pub(crate) async fn run(
             "cost_usd": session.cost_usd,
         }));
     }
-    if outcome != "succeeded" && !output.is_json() {
+    // An interrupt alone leaves a session idle.
+    let cut = outcome == "interrupted" && session.status == Status::Stopped && !interrupted;
+    if cut && !output.is_json() {
+        output.note("attache: the daemon ended before the run did (interrupted)");
+        output.note(&format!("  {}", fail::go_on(&session_id)));
+    } else if outcome != "succeeded" && !output.is_json() {
         let why = shown.note.as_deref().unwrap_or("the run did not succeed");
         output.note(&format!(
             "attache: {why} ({}, {outcome})",
@@ -96,10 +106,12 @@ pub(crate) async fn run(
             tree_view::short(&session_id)
         ));
     }
+    drop(client);
     link.close().await;
     Ok(match outcome {
         _ if interrupted => INTERRUPTED,
         "succeeded" => 0,
+        _ if cut => FAILED,
         "interrupted" => INTERRUPTED,
         "timed-out" => TIMED_OUT,
         "out-of-budget" => REFUSED,
@@ -109,10 +121,26 @@ pub(crate) async fn run(
 
 type Reply = oneshot::Receiver<Result<Answer, ClientError>>;
 
-async fn answered(reply: Reply) -> Result<Answer, Failure> {
-    match reply.await {
-        Ok(answer) => Ok(answer?),
-        Err(_gone) => Err(ClientError::Gone("it ended before it answered".to_owned()).into()),
+async fn answered(reply: Reply) -> Result<Answer, ClientError> {
+    reply
+        .await
+        .unwrap_or_else(|_gone| Err(ClientError::Gone("it ended before it answered".to_owned())))
+}
+
+/// The session as the answer to a wait has it.
+fn ended(answer: Answer) -> Result<SessionView, ClientError> {
+    match answer {
+        Answer::Session { session } => Ok(*session),
+        _ => Err(ClientError::Unexpected),
+    }
+}
+
+/// What was asked of a daemon that may have left by now; none when it has.
+fn unless_gone<T>(answer: Result<T, ClientError>) -> Result<Option<T>, Failure> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(ClientError::Gone(_)) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -122,7 +150,7 @@ async fn finish(
     link: &mut Link,
     session_id: &str,
     shown: &mut Shown<'_>,
-) -> Result<SessionView, Failure> {
+) -> Result<SessionView, ClientError> {
     let session_id = session_id.to_owned();
     let query = HistoryQuery {
         after: None,
@@ -137,7 +165,7 @@ async fn finish(
     };
     let client = link.client.clone();
     let Answer::History { page } = link.beside(client.ask(ask)).await? else {
-        return Err(ClientError::Unexpected.into());
+        return Err(ClientError::Unexpected);
     };
     for item in page.items {
         if item.position > shown.last {
@@ -148,7 +176,7 @@ async fn finish(
     let get = client.ask(Command::GetSession { session_id });
     match link.beside(get).await? {
         Answer::Session { session } => Ok(*session),
-        _ => Err(ClientError::Unexpected.into()),
+        _ => Err(ClientError::Unexpected),
     }
 }
 
@@ -191,8 +219,17 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Shows what comes until the tree is quiet; the answer is whether a person interrupted it.
-    async fn until_quiet(&mut self, link: &mut Link, mut quiet: Reply) -> Result<bool, Failure> {
+    /// Shows what comes until the tree is quiet; the answer is the session as it ended, and whether a
+    /// person interrupted it.
+    async fn until_quiet(
+        &mut self,
+        link: &mut Link,
+        mut quiet: Reply,
+    ) -> Result<(SessionView, bool), Failure> {
+        let lost = {
+            let session_id = self.session_id.clone();
+            move |error| Failure::lost(error, &session_id)
+        };
         let mut interrupts = Interrupts::listen()?;
         let mut interrupted = false;
         loop {
@@ -205,23 +242,27 @@ impl<'a> Shown<'a> {
                     }
                     interrupted = true;
                     let session_id = self.session_id.clone();
-                    drop(link.client.post(Command::Interrupt { session_id, tree: true }).await?);
+                    let interrupt = Command::Interrupt { session_id, tree: true };
+                    drop(link.client.post(interrupt).await.map_err(&lost)?);
                 }
                 frame = link.next() => match frame {
-                    Some(frame) => self.frame(link, frame).await?,
-                    None => return answered(quiet).await.map(|_session| interrupted),
+                    Some(frame) => self.frame(link, frame).await.map_err(&lost)?,
+                    None => {
+                        let answer = answered(quiet).await.and_then(ended).map_err(&lost)?;
+                        return Ok((answer, interrupted));
+                    }
                 },
                 answer = &mut quiet => {
-                    answer.unwrap_or_else(|_gone| {
+                    let answer = answer.unwrap_or_else(|_gone| {
                         Err(ClientError::Gone("it ended before it answered".to_owned()))
-                    })?;
-                    return Ok(interrupted);
+                    });
+                    return Ok((answer.and_then(ended).map_err(&lost)?, interrupted));
                 }
             }
         }
     }
 
-    async fn frame(&mut self, link: &mut Link, frame: FromHost) -> Result<(), Failure> {
+    async fn frame(&mut self, link: &mut Link, frame: FromHost) -> Result<(), ClientError> {
         if self.tree.apply(&frame) {
             tell_steps(&mut self.lines, self.output, self.tree.rows());
             if !self.open_line {
@@ -272,7 +313,7 @@ impl<'a> Shown<'a> {
         link: &mut Link,
         mut item: HistoryItem,
         streamed: usize,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), ClientError> {
         self.last = self.last.max(item.position);
         if item.kind == EventKind::Assistant || self.output.is_json() {
             let client = link.client.clone();

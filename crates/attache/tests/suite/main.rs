@@ -7,6 +7,7 @@ mod clock;
 mod commands;
 mod demo;
 mod door;
+mod ends;
 mod house;
 #[cfg(feature = "fault")]
 mod killed;

@@ -1,0 +1,120 @@
+//! Work that ends with its daemon, and what its client is told of it.
+
+use std::process::Child;
+use std::sync::{Mutex, mpsc};
+
+use serde_json::{Value, json};
+
+use crate::house::{Ended, House, ended, signal, until};
+use crate::stub::{Reply, Stub, chat_piece, chat_text};
+
+/// A daemon in the foreground, and a run of it that its model is asked for.
+fn served_run(house: &House, json: bool) -> (Child, Child) {
+    let serve = house.spawn(&["serve"]);
+    until("the daemon serves", || {
+        house.state().join("attache.sock").exists()
+    });
+    let mut arguments = vec!["run", "--model", "openai/m", "go"];
+    if json {
+        arguments.push("--json");
+    }
+    (serve, house.spawn(&arguments))
+}
+
+fn end(run: Child) -> Ended {
+    ended(run.wait_with_output().unwrap())
+}
+
+/// The line that says how a run ended.
+fn result(run: &Ended) -> Value {
+    run.lines().pop().unwrap()
+}
+
+/// What is said of a session that can be gone on with.
+fn says_how_to_go_on(run: &Ended, id: &str) {
+    let short = &id[id.len() - 8..];
+    for words in [id, &format!("attache send {short}")] {
+        assert!(run.err.contains(words), "{words} is not in {run:?}");
+    }
+}
+
+#[test]
+fn a_run_that_succeeds_while_its_daemon_ends_is_told_so() {
+    for json in [true, false] {
+        let (open, gate) = mpsc::sync_channel::<()>(1);
+        let (asked, begun) = mpsc::sync_channel::<()>(1);
+        let gate = Mutex::new(gate);
+        let stub = Stub::new(move |_| {
+            asked.send(()).unwrap();
+            gate.lock().unwrap().recv().unwrap();
+            chat_text(&["the whole", " answer"])
+        });
+        let house = stub.house();
+        let (mut serve, run) = served_run(&house, json);
+        begun.recv().unwrap();
+        signal(serve.id(), "TERM");
+        until("the daemon takes nobody any more", || {
+            !house.state().join("attache.sock").exists()
+        });
+        open.send(()).unwrap();
+        let run = end(run).well();
+        assert_eq!(serve.wait().unwrap().code(), Some(0));
+        assert!(run.out.contains("the whole answer"), "{run:?}");
+        if json {
+            let end = result(&run);
+            assert_eq!(
+                (&end["outcome"], &end["text"]),
+                (&json!("succeeded"), &json!("the whole answer"))
+            );
+        }
+        assert_eq!(run.err, "");
+    }
+}
+
+#[test]
+fn a_run_that_its_daemon_cuts_is_told_so_and_how_to_go_on() {
+    let stub = Stub::new(|_| Reply::Silence(vec![chat_piece("half an ans")]));
+    for by_restart in [false, true] {
+        let house = stub.house();
+        let run = house.spawn(&["run", "--model", "openai/m", "go"]);
+        until("it is at work", || {
+            let rows = house.ls();
+            rows.first().is_some_and(|row| row["status"] == "running")
+        });
+        if by_restart {
+            house.run(&["restart", "--now"]).well();
+        } else {
+            signal(house.daemon().unwrap(), "TERM");
+        }
+        let run = end(run);
+        assert_eq!(run.code, 1, "{run:?}");
+        assert!(run.out.contains("half an ans"), "{run:?}");
+        let row = house.ls().remove(0);
+        assert_eq!(
+            (&row["status"], &row["outcome"], &row["end_reason"]),
+            (
+                &json!("stopped"),
+                &json!("interrupted"),
+                &json!("interrupted")
+            )
+        );
+        says_how_to_go_on(&run, row["session_id"].as_str().unwrap());
+    }
+}
+
+#[test]
+fn a_run_whose_daemon_is_killed_says_how_to_go_on() {
+    let stub = Stub::new(|_| Reply::Silence(vec![chat_piece("half an ans")]));
+    let house = stub.house();
+    let (mut serve, run) = served_run(&house, false);
+    until("it is at work", || {
+        let rows = house.ls();
+        rows.first().is_some_and(|row| row["status"] == "running")
+    });
+    let id = house.ls()[0]["session_id"].as_str().unwrap().to_owned();
+    signal(serve.id(), "KILL");
+    serve.wait().unwrap();
+    let run = end(run);
+    assert_eq!(run.code, 3, "{run:?}");
+    says_how_to_go_on(&run, &id);
+}
