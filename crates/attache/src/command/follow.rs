@@ -105,6 +105,14 @@ pub(crate) async fn run(
             "  `attache show {}` has the whole of it.",
             tree_view::short(&session_id)
         ));
+    } else if let Some(odd @ ("no-output" | "iteration-limit")) = session.end_reason.as_deref()
+        && !output.is_json()
+    {
+        // No failure, and yet not what a person expects.
+        output.note(match odd {
+            "no-output" => "attache: the run ended without an answer (no-output)",
+            _ => "attache: the run ended at its limit of rounds (iteration-limit)",
+        });
     }
     drop(client);
     link.close().await;

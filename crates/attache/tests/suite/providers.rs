@@ -205,3 +205,31 @@ fn providers_are_configured_while_the_daemon_runs() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_run_that_says_nothing_or_reaches_its_limit_says_so() {
+    let empty = Stub::new(|_| chat_text(&[]));
+    let ended = empty
+        .house()
+        .run(&["run", "--model", "openai/m", "go"])
+        .well();
+    assert_eq!(ended.out, "");
+    assert!(
+        ended.err.contains("without an answer (no-output)"),
+        "{ended:?}"
+    );
+    let restless = Stub::new(|request| {
+        // The last round is without tools.
+        if request["tool_choice"] != "none" {
+            chat_calls(&[("list_directory", json!({ "path": "." }))])
+        } else {
+            chat_text(&["looked twice"])
+        }
+    });
+    let house = restless
+        .house()
+        .with("ATTACHE_SESSION__ITERATION_LIMIT", "3");
+    let ended = house.run(&["run", "--model", "openai/m", "go"]).well();
+    assert_eq!(ended.out, "looked twice\n");
+    assert!(ended.err.contains("(iteration-limit)"), "{ended:?}");
+}
