@@ -234,7 +234,8 @@ fn missing(name: &str) -> ToolError {
     ToolError::invalid(format!("`{name}` is missing"))
 }
 
-fn wrong_type(name: &str, wanted: &str, value: &Value) -> ToolError {
+/// The refusal of a value that is of another type than the schema says.
+pub(crate) fn wrong_type(name: &str, wanted: &str, value: &Value) -> ToolError {
     ToolError::invalid(format!(
         "`{name}` must be {wanted}, not {}",
         quoted(&value.to_string())
@@ -278,6 +279,12 @@ mod tests {
         let mut none = of(json!(null));
         assert_eq!(none.text("a").unwrap(), None);
         assert_eq!(none.done().unwrap(), Map::new());
+        let looked = of(json!(1));
+        assert_eq!(
+            (looked.look("a"), looked.look("b")),
+            (Some(&json!(1)), None)
+        );
+        assert!(looked.done().is_err(), "it was not taken");
         let mut taken = of(json!(1));
         assert_eq!((taken.take("a"), taken.take("a")), (Some(json!(1)), None));
     }

@@ -1,10 +1,10 @@
 //! `agent_session_create`: a child session, with its first input if there is one.
 
-use attache_agent::{CallContext, CreateChild, ToolError, ToolOutcome};
+use attache_agent::{CallContext, CreateChild, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::{Answer, tool};
-use crate::arguments::Arguments;
+use crate::arguments::{Arguments, wrong_type};
 use crate::show;
 
 tool!(
@@ -48,12 +48,7 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
         None | Some(Value::Null | Value::Object(_)) => arguments.take("definition"),
         // A name is a short text, since the answer to an unknown one names it.
         Some(Value::String(_)) => arguments.text("definition")?.map(Value::String),
-        Some(other) => {
-            return Err(ToolError::invalid(format!(
-                "`definition` must be a name or an object, not {}",
-                kind(other)
-            )));
-        }
+        Some(other) => return Err(wrong_type("definition", "a name or an object", other)),
     };
     let mut parameters = Vec::new();
     match arguments.take("parameters") {
@@ -63,20 +58,16 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
                 match value {
                     Value::String(value) => parameters.push((name, value)),
                     other => {
-                        return Err(ToolError::invalid(format!(
-                            "`parameters.{name}` must be a string, not {}",
-                            kind(&other)
-                        )));
+                        return Err(wrong_type(
+                            &format!("parameters.{name}"),
+                            "a string",
+                            &other,
+                        ));
                     }
                 }
             }
         }
-        Some(other) => {
-            return Err(ToolError::invalid(format!(
-                "`parameters` must be an object, not {}",
-                kind(&other)
-            )));
-        }
+        Some(other) => return Err(wrong_type("parameters", "an object", &other)),
     }
     let new = CreateChild {
         definition,
@@ -93,15 +84,4 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
         "created_at": show::time(child.created_at),
     }))
     .with_spawned(child.session))
-}
-
-fn kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }
