@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    Command, EndReason, Generation, Mail, SessionId, State, StepText, StopReason,
+    Command, EndReason, Generation, Mail, SessionId, Starts, State, StepText, StopReason,
 };
 use attache_store::ReadError;
 use futures_util::FutureExt;
@@ -25,7 +25,7 @@ use crate::plan::Work;
 use crate::recovery;
 
 /// Most mail that one append takes.
-const MAIL_AT_ONCE: usize = 1_000;
+pub(crate) const MAIL_AT_ONCE: usize = 1_000;
 
 /// Events that are read at once while a log is folded.
 const FOLD_AT_ONCE: usize = 4_096;
@@ -260,7 +260,11 @@ impl<'a> Actor<'a> {
         let mut look = taken.mail;
         for message in taken.messages {
             match message {
-                Message::Command(ask) => works.push(Work::from(ask)),
+                Message::Command(ask) => {
+                    // Who holds it is known only when its mail has been taken.
+                    look |= matches!(ask.command, Command::EndWith { .. });
+                    works.push(Work::from(ask));
+                }
                 other => {
                     look |= matches!(other, Message::Sync(_));
                     after.push(other);
@@ -270,6 +274,8 @@ impl<'a> Actor<'a> {
         if look && let Some(take) = self.take_mail() {
             self.release_due |= take.releases() && self.mailbox.is_viewed();
             works.insert(0, take);
+        } else if look && self.has_kept_back() {
+            works.insert(0, self.take_nothing());
         }
         if self.has_orphan() {
             works.insert(0, self.orphan_end());
@@ -299,6 +305,23 @@ impl<'a> Actor<'a> {
             }
         }
         standing
+    }
+
+    /// Whether input waits that could start no turn when it came, and can now.
+    fn has_kept_back(&self) -> bool {
+        self.state.is_live()
+            && self.state.turn.is_none()
+            && self.state.deliverable() > 0
+            && self.shared.starts(self.session) == Starts::All
+    }
+
+    /// Looks at what waits, as after any mail.
+    fn take_nothing(&self) -> Work {
+        Work::own(Command::Take {
+            mail: Vec::new(),
+            viewed: self.mailbox.is_viewed(),
+            living: Vec::new(),
+        })
     }
 
     /// Whether the log has a turn that nobody runs: the store refused its end.

@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_session::{Answer, Command, Ids, SessionId, Starts, State, Summary, Timestamp};
+use attache_session::{
+    Answer, Command, EndReason, Ids, SessionId, Starts, State, Summary, Timestamp,
+};
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
@@ -12,6 +14,7 @@ use crate::actor;
 use crate::compiled::Interned;
 use crate::config::{Config, Environment};
 use crate::context::Entities;
+use crate::ending::Endings;
 use crate::error::EngineError;
 use crate::mailbox::{Ask, Message};
 use crate::observe::{Snapshot, TreeFeeds};
@@ -29,6 +32,7 @@ pub(crate) struct Shared {
     /// Variables of the clients that started the roots.
     environments: Mutex<HashMap<SessionId, Arc<Environment>>>,
     pub(crate) waiting: Waiting,
+    pub(crate) endings: Endings,
     closing: AtomicBool,
     cutting: AtomicBool,
 }
@@ -52,6 +56,7 @@ impl Shared {
             feeds: TreeFeeds::default(),
             environments: Mutex::default(),
             waiting: Waiting::default(),
+            endings: Endings::default(),
             closing: AtomicBool::new(false),
             cutting: AtomicBool::new(false),
         }
@@ -102,13 +107,21 @@ impl Shared {
         self.cutting.load(Ordering::Acquire)
     }
 
-    /// Which turns may start.
-    pub(crate) fn starts(&self) -> Starts {
+    /// Which turns of a session may start.
+    pub(crate) fn starts(&self, session: SessionId) -> Starts {
         if self.is_closing() {
-            Starts::None
-        } else {
-            Starts::All
+            return Starts::None;
         }
+        self.ending_of(session)
+            .map_or(Starts::All, |(_, starts)| starts)
+    }
+
+    /// How a turn of a session ends that begins now; none when it may go on.
+    pub(crate) fn ends_at_once(&self, session: SessionId) -> Option<EndReason> {
+        if self.is_closing() {
+            return Some(EndReason::Interrupted);
+        }
+        self.ending_of(session).map(|(reason, _)| reason)
     }
 
     /// A session's row, as this life of the host sees it.

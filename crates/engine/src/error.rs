@@ -43,6 +43,15 @@ impl EngineError {
         )
     }
 
+    /// The session's tree is being ended.
+    #[must_use]
+    pub(crate) fn ending(session: SessionId) -> Self {
+        Self::new(
+            ErrorCode::NotPermitted,
+            format!("session {session} is being ended and creates no child"),
+        )
+    }
+
     /// An answer that never came: the actor ended first.
     #[must_use]
     pub(crate) fn lost() -> Self {

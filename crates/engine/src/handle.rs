@@ -7,7 +7,7 @@ use std::time::Duration;
 use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
     Answer, Birth, Command, Created, EndReason, Epoch, ErrorCode, Generation, ItemId, Json, Origin,
-    Position, SessionId, State, Status, StopReason,
+    Position, SessionId, State, Status,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -16,7 +16,7 @@ use crate::ask::{FreshIds, Shared};
 use crate::catalog::Catalog;
 use crate::config::{Config, Environment};
 use crate::error::EngineError;
-use crate::lineage::{self, ROWS_AT_ONCE};
+use crate::lineage;
 use crate::observe::{Observed, Observer, TreeFeed};
 use crate::port::Port;
 use crate::view::SessionRow;
@@ -214,9 +214,8 @@ impl EngineHandle {
     pub async fn interrupt(&self, session: SessionId, tree: bool) -> Result<bool, EngineError> {
         if tree {
             self.0.known_row(session)?;
-            self.0
-                .cancel_tree(session, EndReason::Interrupted, None)
-                .await
+            let ended = self.0.end_runs(session, EndReason::Interrupted).await?;
+            Ok(ended.any)
         } else {
             self.0.cancel(session, EndReason::Interrupted).await
         }
@@ -229,16 +228,8 @@ impl EngineHandle {
     ///
     /// [`EngineError`] when the session is unknown or the store refuses.
     pub async fn terminate(&self, session: SessionId) -> Result<bool, EngineError> {
-        self.stop(session, StopReason::Terminated).await
-    }
-
-    async fn stop(&self, session: SessionId, reason: StopReason) -> Result<bool, EngineError> {
-        let row = self.0.known_row(session)?;
-        let partial = None;
-        self.0
-            .ask(session, Command::Stop { reason, partial })
-            .await?;
-        Ok(row.status != Status::Stopped)
+        self.0.known_row(session)?;
+        self.0.end_epochs(session).await
     }
 
     /// Deletes a stored session.
@@ -256,7 +247,7 @@ impl EngineHandle {
                 ));
             }
             Status::Idle | Status::Error => {
-                self.stop(session, StopReason::Terminated).await?;
+                self.0.end_epochs(session).await?;
             }
             Status::Stopped => {
                 // An earlier life of the host may have left it with watchers that nobody has told
@@ -299,20 +290,7 @@ impl EngineHandle {
     ///
     /// [`EngineError`] when the store cannot be read.
     pub fn rows(&self, filter: RowFilter) -> Result<Vec<SessionRow>, EngineError> {
-        let mut all = Vec::new();
-        let mut after = None;
-        loop {
-            let rows = self.0.config.store.rows(filter, after, ROWS_AT_ONCE)?;
-            let full = rows.len() == ROWS_AT_ONCE;
-            after = rows.last().map(|row| row.session);
-            all.extend(
-                rows.into_iter()
-                    .map(|row| SessionRow::of(row, &self.0.registry)),
-            );
-            if !full {
-                return Ok(all);
-            }
-        }
+        lineage::rows(&self.0, filter)
     }
 
     /// One page of rows of a listing: at most `limit` after `after`.

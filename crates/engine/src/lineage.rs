@@ -1,6 +1,6 @@
 //! Who may reach whom, and what a child is made of: never more than its parent has.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::error::EngineError;
 use crate::view::SessionRow;
 
 /// Rows of one reading of a tree; larger trees are read in pages.
-pub(crate) const ROWS_AT_ONCE: usize = 1_000;
+const ROWS_AT_ONCE: usize = 1_000;
 
 /// A row that the caller may see: its own, a child's or a descendant's. Everything else is answered
 /// as unknown.
@@ -34,13 +34,15 @@ pub(crate) fn visible(
 
 /// Rows of the children of a session, in the order in which they joined.
 pub(crate) fn children(shared: &Shared, parent: SessionId) -> Result<Vec<SessionRow>, EngineError> {
+    rows(shared, RowFilter::Children(parent))
+}
+
+/// Rows of a listing, all pages of it.
+pub(crate) fn rows(shared: &Shared, filter: RowFilter) -> Result<Vec<SessionRow>, EngineError> {
     let mut all = Vec::new();
     let mut after = None;
     loop {
-        let rows = shared
-            .config
-            .store
-            .rows(RowFilter::Children(parent), after, ROWS_AT_ONCE)?;
+        let rows = shared.config.store.rows(filter, after, ROWS_AT_ONCE)?;
         let full = rows.len() == ROWS_AT_ONCE;
         after = rows.last().map(|row| row.session);
         all.extend(
@@ -59,12 +61,12 @@ pub(crate) fn descendants(
     ancestor: SessionId,
 ) -> Result<Vec<SessionRow>, EngineError> {
     let mut all: Vec<SessionRow> = Vec::new();
-    let mut seen = std::collections::HashSet::from([ancestor]);
-    let mut parents = vec![ancestor];
-    while let Some(parent) = parents.pop() {
+    let mut seen = HashSet::from([ancestor]);
+    let mut parents = VecDeque::from([ancestor]);
+    while let Some(parent) = parents.pop_front() {
         for row in children(shared, parent)? {
             if seen.insert(row.session) {
-                parents.insert(0, row.session);
+                parents.push_back(row.session);
                 all.push(row);
             }
         }

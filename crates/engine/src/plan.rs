@@ -127,10 +127,17 @@ impl Plan {
                 return;
             }
         }
+        if matches!(work.command, Command::Spawn { .. })
+            && shared.ending_of(self.scratch.id).is_some()
+        {
+            work.settle(Err(EngineError::ending(self.scratch.id)));
+            self.answers.push(None);
+            return;
+        }
         match decide_within(
             &self.scratch,
             &work.command,
-            shared.starts(),
+            shared.starts(self.scratch.id),
             shared.now(),
             &mut FreshIds(shared),
         ) {

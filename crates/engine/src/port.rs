@@ -208,10 +208,8 @@ impl Port {
             ));
         }
         let was_running = row.status == Status::Running;
-        let spared = Some(caller.session).filter(|caller| *caller != target);
-        shared
-            .cancel_tree(target, EndReason::Cancelled, spared)
-            .await?;
+        // Nothing of it goes on before it has been given up.
+        let _ended = shared.end_runs(target, EndReason::Cancelled).await?;
         if dispose {
             shared
                 .ask(caller.session, Command::Release { child: target })

@@ -9,7 +9,7 @@ use attache_store::RowFilter;
 
 use crate::ask::Shared;
 use crate::error::EngineError;
-use crate::lineage::ROWS_AT_ONCE;
+use crate::lineage;
 
 /// How far a wait goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -61,7 +61,11 @@ fn quiet(shared: &Shared, session: SessionId) -> Result<Settled, EngineError> {
         return Ok(working);
     }
     let row = shared.known_row(session)?;
-    let rows = tree_rows(shared, row.root)?;
+    let rows = lineage::rows(shared, RowFilter::Tree(row.root))?;
+    let rows: Vec<(SessionId, RowView)> = rows
+        .into_iter()
+        .map(|row| (row.session, row.view))
+        .collect();
     let mut inside = std::collections::HashSet::from([session]);
     // Birth order: a parent stands before its children.
     let by_id: HashMap<SessionId, &RowView> = rows.iter().map(|(id, view)| (*id, view)).collect();
@@ -85,26 +89,6 @@ fn quiet(shared: &Shared, session: SessionId) -> Result<Settled, EngineError> {
         }
     }
     Ok(working.map_or(Settled::Yes, Settled::WaitsFor))
-}
-
-fn tree_rows(shared: &Shared, root: SessionId) -> Result<Vec<(SessionId, RowView)>, EngineError> {
-    let mut all = Vec::new();
-    let mut after = None;
-    loop {
-        let rows = shared
-            .config
-            .store
-            .rows(RowFilter::Tree(root), after, ROWS_AT_ONCE)?;
-        let full = rows.len() == ROWS_AT_ONCE;
-        after = rows.last().map(|row| row.session);
-        for row in rows {
-            let row = crate::view::SessionRow::of(row, &shared.registry);
-            all.push((row.session, row.view));
-        }
-        if !full {
-            return Ok(all);
-        }
-    }
 }
 
 /// Waits until a session, or its tree, has settled.

@@ -124,6 +124,13 @@ pub enum Command {
         /// What the open turn has streamed so far.
         partial: Option<StepText>,
     },
+    /// End the epoch with parents that end, unless another one holds it.
+    EndWith {
+        /// Parents that end, or that have no epoch.
+        parents: Vec<SessionId>,
+        /// What the open turn has streamed so far.
+        partial: Option<StepText>,
+    },
     /// Record that an earlier life of the host was cut, before anything else happens.
     Recover {
         /// Text of the open turn that was checkpointed.
@@ -188,6 +195,9 @@ pub enum Starts {
     /// All.
     #[default]
     All,
+    /// One that reads notices and nothing else: a tree is being ended, and what its members tell each
+    /// other of that is read, but sets nothing off.
+    Notices,
     /// None: the host ends.
     None,
 }

@@ -17,7 +17,7 @@ use crate::command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts
 use crate::event::{Event, Stamped};
 use crate::id::{Ids, SessionId, TurnId};
 use crate::mail::{MailBody, NewMail, Notice};
-use crate::queue::takeable;
+use crate::queue::{Origin, takeable};
 use crate::state::State;
 use crate::time::{Clock, Timestamp};
 
@@ -84,6 +84,12 @@ pub fn decide_within(
             lifecycle::stop(&mut draft, *reason, partial.as_ref(), ids);
             Ok(Answer::Done)
         }
+        Command::EndWith { parents, partial } => Ok(lifecycle::end_with(
+            &mut draft,
+            parents,
+            partial.as_ref(),
+            ids,
+        )),
         Command::Recover { partial } => lifecycle::recover(&mut draft, partial.as_ref(), ids),
         Command::RecordStep { turn, step, calls } => {
             run::record_step(&mut draft, *turn, step, calls)
@@ -191,7 +197,10 @@ impl Draft {
         if !self.state.is_live() || self.state.turn.is_some() || starts == Starts::None {
             return;
         }
-        let ready = takeable(&self.state.queues, None);
+        let mut ready = takeable(&self.state.queues, None);
+        if starts == Starts::Notices {
+            ready.retain(|(_, item)| matches!(item.origin, Origin::Notice { .. }));
+        }
         if ready.is_empty() {
             return;
         }

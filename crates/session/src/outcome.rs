@@ -129,6 +129,18 @@ named! {
     }
 }
 
+impl StopReason {
+    /// How a run ends that is under way when its session's epoch ends so.
+    #[must_use]
+    pub fn ends_runs_as(self) -> EndReason {
+        match self {
+            Self::HostShutdown => EndReason::Interrupted,
+            Self::HostRestart => EndReason::HostRestart,
+            Self::Terminated | Self::Disposed | Self::ParentEnded => EndReason::Cancelled,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

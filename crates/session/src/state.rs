@@ -96,6 +96,15 @@ impl State {
         self.epoch.is_some()
     }
 
+    /// Whether another parent than these holds it.
+    #[must_use]
+    pub fn is_held_beside(&self, parents: &[SessionId]) -> bool {
+        let holders = self.parents.iter().filter(|parent| parent.holds);
+        holders
+            .map(|parent| parent.id)
+            .any(|parent| !parents.contains(&parent))
+    }
+
     /// What came of the last run.
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {

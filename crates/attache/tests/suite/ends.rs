@@ -2,9 +2,11 @@
 
 use std::process::Child;
 use std::sync::{Mutex, mpsc};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::clock::Since;
 use crate::house::{Ended, House, ended, signal, until};
 use crate::stub::{Reply, Stub, chat_piece, chat_text};
 
@@ -117,4 +119,47 @@ fn a_run_whose_daemon_is_killed_says_how_to_go_on() {
     let run = end(run);
     assert_eq!(run.code, 3, "{run:?}");
     says_how_to_go_on(&run, &id);
+}
+
+/// Every session creates two more, for ever.
+const GROW: &str = r#"{"rules": [
+    {"when": {"user": "^grow", "step": 0}, "reply": [
+        {"call": "agent_session_create", "arguments": {"initial_message": "grow", "name": "g"}},
+        {"call": "agent_session_create", "arguments": {"initial_message": "grow", "name": "g"}}]},
+    {"when": {"user": "^grow", "step": 1},
+        "capture": {"ids": {"tool": "agent_session_create", "pointer": "/session_id", "all": true}},
+        "reply": [{"call": "agent_session_wait", "for_each": "ids",
+            "arguments": {"session_id": "${item}", "wait_for_idle": true, "timeout_seconds": 300}}]},
+    {"reply": [{"text": "end"}]}]}"#;
+
+/// What is promised for the end of a tree.
+const PROMISED: Duration = Duration::from_secs(5);
+
+#[test]
+fn a_tree_that_grows_for_ever_ends_within_five_seconds() {
+    for (verb, status) in [("interrupt", "idle"), ("terminate", "stopped")] {
+        let house = House::new();
+        let script = house.file("grow.json", GROW);
+        let model = format!("scripted/{}", script.display());
+        let start = ["run", "--detach", "--json", "--model", &model, "grow"];
+        let started = house.run(&start).well().json();
+        let id = started["session_id"].as_str().unwrap().to_owned();
+        until("it has grown", || house.ls().len() > 150);
+        let mut end = vec![verb, id.as_str()];
+        if verb == "interrupt" {
+            end.push("--tree");
+        }
+        let since = Since::now();
+        house.run(&end).well();
+        let rows = house.ls();
+        let passed = since.passed();
+        assert!(
+            passed < PROMISED,
+            "{verb} of {} took {passed:?}",
+            rows.len()
+        );
+        let others: Vec<&Value> = rows.iter().filter(|row| row["status"] != status).collect();
+        assert!(others.is_empty(), "{verb}: {others:?}");
+        assert_eq!(house.ls().len(), rows.len(), "{verb}: it has ended");
+    }
 }

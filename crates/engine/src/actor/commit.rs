@@ -1,7 +1,9 @@
 //! How an actor decides what waits and has it committed: all on one copy, as one append. What the
 //! store refuses is decided again, or part by part.
 
-use attache_session::{Command, Epoch, ErrorCode, Generation, SessionId, State, StepText, Summary};
+use attache_session::{
+    Command, Epoch, ErrorCode, Generation, SessionId, State, StepText, StopReason, Summary,
+};
 use attache_store::{Append, Born, Refused};
 
 use super::{Actor, Standing, streamed};
@@ -76,9 +78,15 @@ impl Actor<'_> {
     async fn try_commit(&mut self, works: &mut [Work]) -> Result<(), Refused> {
         let mut plan = Plan::new(self.state.clone());
         for work in works.iter_mut() {
-            if let Command::Stop { partial, .. } = &mut work.command {
-                // Looked at here, where it is known whether it is on record already.
-                *partial = self.streamed_of(&plan.scratch);
+            // Looked at here, where it is known whether it is on record already.
+            match &mut work.command {
+                Command::Stop { reason, partial } => {
+                    *partial = self.cut_off(&plan.scratch, *reason);
+                }
+                Command::EndWith { parents, partial } if !plan.scratch.is_held_beside(parents) => {
+                    *partial = self.cut_off(&plan.scratch, StopReason::ParentEnded);
+                }
+                _ => {}
             }
             plan.add(self.shared, work);
         }
@@ -108,9 +116,11 @@ impl Actor<'_> {
         }
     }
 
-    /// What the turn that is open in `state` has streamed and not recorded.
-    fn streamed_of(&self, state: &State) -> Option<StepText> {
+    /// What the turn that is open in `state` has streamed and not recorded. It is told to end first,
+    /// so that nothing more is seen of it than will be on record.
+    fn cut_off(&self, state: &State, reason: StopReason) -> Option<StepText> {
         let turn = state.turn.as_ref()?.id;
+        self.mailbox.cancel(Some(turn), reason.ends_runs_as());
         let model = &state.created.as_ref()?.model;
         let same = self.mailbox.live.read(|live| live.turn == turn.0);
         if same {

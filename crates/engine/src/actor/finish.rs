@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use attache_session::{Effect, EndReason, Event, Position, Stamped, TurnId};
+use attache_session::{Effect, Event, Position, Stamped, TurnId};
 use attache_store::LogItem;
 
 use super::Actor;
@@ -102,9 +102,9 @@ impl Actor<'_> {
 
     pub(super) fn run_turn(&self, turn: TurnId) {
         let token = self.mailbox.turn_begins(turn);
-        if self.shared.is_closing() {
-            // No new work: it ends before it has asked for anything.
-            self.mailbox.cancel(Some(turn), EndReason::Interrupted);
+        if let Some(reason) = self.shared.ends_at_once(self.session) {
+            // It ends before it has asked for anything.
+            self.mailbox.cancel(Some(turn), reason);
         }
         turn_task::start(
             Arc::clone(self.shared),

@@ -4,9 +4,9 @@ use super::Draft;
 use super::run::{close, tell_self};
 use crate::command::{Answer, Effect, Rejected};
 use crate::event::Event;
-use crate::id::{Epoch, Ids};
+use crate::id::{Epoch, Ids, SessionId};
 use crate::mail::MailBody;
-use crate::outcome::{EndReason, StopReason};
+use crate::outcome::StopReason;
 use crate::turn::StepText;
 
 /// Starts an epoch; what waited in the queues is then consumed once.
@@ -29,13 +29,7 @@ pub(super) fn stop(
     if !draft.state.is_live() {
         return;
     }
-    let ends = match reason {
-        StopReason::HostShutdown => EndReason::Interrupted,
-        StopReason::HostRestart => EndReason::HostRestart,
-        StopReason::Terminated | StopReason::Disposed | StopReason::ParentEnded => {
-            EndReason::Cancelled
-        }
-    };
+    let ends = reason.ends_runs_as();
     if let Some(open) = &draft.state.turn {
         let turn = open.id;
         // While calls are open no model speaks: what was streamed is on record with them.
@@ -68,6 +62,20 @@ pub(super) fn stop(
             draft.post(child, MailBody::Release { reason });
         }
     }
+}
+
+/// Ends the epoch with the parents that end, unless another one holds the session.
+pub(super) fn end_with(
+    draft: &mut Draft,
+    parents: &[SessionId],
+    partial: Option<&StepText>,
+    ids: &mut dyn Ids,
+) -> Answer {
+    if !draft.state.is_live() || draft.state.is_held_beside(parents) {
+        return Answer::Unchanged;
+    }
+    stop(draft, StopReason::ParentEnded, partial, ids);
+    Answer::Done
 }
 
 /// Ends the session's own registrations: those on others, and that on itself.

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use attache_session::{
     Answer, Command, Created, Decision, Effect, EndReason, Epoch, Event, ItemId, Json, Mail,
     MailBody, MailId, NewCall, NewSession, Origin, QueueId, Rejected, ResultOrigin, SessionId,
-    Stamped, State, StepText, StopReason, Summary, Timestamp, TurnId, WatchId, decide,
+    Stamped, Starts, State, StepText, StopReason, Summary, Timestamp, TurnId, WatchId,
+    decide_within,
 };
 use uuid::Uuid;
 
@@ -177,11 +178,26 @@ impl Desk {
 
     /// Decides without folding.
     pub(crate) fn ask(&mut self, command: &Command) -> Result<Decision, Rejected> {
+        self.within(Starts::All, command)
+    }
+
+    /// The same while not all turns may start.
+    pub(crate) fn within(
+        &mut self,
+        starts: Starts,
+        command: &Command,
+    ) -> Result<Decision, Rejected> {
         let next = &mut self.next;
-        decide(&self.state, command, Timestamp(self.now), &mut || {
-            *next += 1;
-            Uuid::from_u128(*next)
-        })
+        decide_within(
+            &self.state,
+            command,
+            starts,
+            Timestamp(self.now),
+            &mut || {
+                *next += 1;
+                Uuid::from_u128(*next)
+            },
+        )
     }
 
     /// Decides and folds; checks what holds of every decision.

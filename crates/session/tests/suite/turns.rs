@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use attache_session::{
-    Command, Decision, EndReason, Immediacy, MailBody, QueueId, Rejected, StopReason,
+    Command, Decision, EndReason, Immediacy, MailBody, Origin, QueueId, Rejected, Starts,
+    StopReason,
 };
 
 use crate::desk::{
@@ -88,10 +89,11 @@ fn place(command: &Command) -> usize {
         Command::Send { .. } => 17,
         Command::Watch { .. } => 18,
         Command::Take { .. } => 19,
+        Command::EndWith { .. } => 20,
     }
 }
 
-const COMMANDS: usize = 20;
+const COMMANDS: usize = 21;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -105,6 +107,10 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
     let results = |turn, calls: &[&str]| Command::RecordResults {
         turn,
         results: calls.iter().map(|id| result(id)).collect(),
+    };
+    let end_with = |parents: &[u128]| Command::EndWith {
+        parents: parents.iter().map(|number| sid(*number)).collect(),
+        partial: None,
     };
     let end = |turn| Command::EndTurn {
         turn,
@@ -215,6 +221,8 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
                 partial: None,
             },
         ),
+        ("end with a stranger", end_with(&[8])),
+        ("end with the parent", end_with(&[8, 9])),
         ("recover", Command::Recover { partial: None }),
         (
             "spawn",
@@ -374,4 +382,42 @@ fn the_result_of_a_run_is_its_last_text() {
         desk.state.result, None,
         "of the last run, not of an earlier one"
     );
+}
+
+#[test]
+fn what_may_start_no_turn_waits_in_its_queue() {
+    for (starts, with_notice, consumed) in [
+        (Starts::All, true, 2),
+        (Starts::All, false, 1),
+        (Starts::Notices, true, 1),
+        (Starts::Notices, false, 0),
+        (Starts::None, true, 0),
+        (Starts::None, false, 0),
+    ] {
+        let mut desk = Desk::new();
+        desk.says(QueueId::Default, "work");
+        desk.says(QueueId::Default, "more");
+        if with_notice {
+            let (about, watch) = (sid(2), wid(7));
+            desk.does(Command::Enqueue {
+                item: None,
+                queue: QueueId::Immediate,
+                text: "it has settled".into(),
+                origin: Origin::Notice { about, watch },
+            });
+        }
+        let end = Command::EndTurn {
+            turn: desk.turn(),
+            reason: EndReason::Interrupted,
+            step: None,
+            error: None,
+        };
+        let ended = desk.within(starts, &end).expect("it ends");
+        let mut state = desk.state.clone();
+        ended.events.iter().for_each(|it| state.apply(it));
+        let waiting = 1 + usize::from(with_notice) - consumed;
+        let case = format!("{starts:?}, a notice: {with_notice}");
+        assert_eq!(state.deliverable(), waiting, "{case}");
+        assert_eq!(state.turn.is_some(), consumed > 0, "{case}");
+    }
 }

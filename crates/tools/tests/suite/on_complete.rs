@@ -281,18 +281,19 @@ async fn toolset_dispose_cancels_on_complete_registrations() {
 async fn a_parent_that_is_removed_is_told_nothing_and_holds_up_nobody() {
     // Its registration ends with its own end, or with a restart that ends nothing for good.
     for restarted in [false, true] {
-        let (mut world, root, child, gate) = busy_child().await;
-        watch(&world, root, child, json!("too late")).await;
+        let (mut world, root, _, gate) = busy_child().await;
+        let parent = world.child(root, None).await;
+        let child = world.child(parent, Some("held below")).await;
+        watch(&world, parent, child, json!("too late")).await;
         if restarted {
             world = world.restarted().await;
-            world.engine.delete(root).await.unwrap();
+        } else {
+            // Somebody else holds it.
+            on(&world, root, "acquire", child).await;
+            world.engine.terminate(parent).await.unwrap();
         }
-        let viewer = world.engine.attach(child).await.unwrap();
-        if !restarted {
-            world.engine.terminate(root).await.unwrap();
-            world.engine.delete(root).await.unwrap();
-        }
-        assert!(world.engine.row(root).is_err());
+        world.engine.delete(parent).await.unwrap();
+        assert!(world.engine.row(parent).is_err());
         gate.open();
         if restarted {
             world.engine.start(child, None).await.unwrap();
@@ -312,7 +313,6 @@ async fn a_parent_that_is_removed_is_told_nothing_and_holds_up_nobody() {
         // The child works on, and ends when it is told to.
         assert!(world.engine.terminate(child).await.unwrap());
         assert_eq!(world.row(child).status, Status::Stopped);
-        drop(viewer);
     }
 }
 
