@@ -82,6 +82,15 @@ impl Shared {
         known.insert(root, Arc::new(environment));
     }
 
+    /// Adds variables that a root lacks, and says whether it lacked any.
+    pub(crate) fn fill_environment(&self, root: SessionId, more: Environment) -> bool {
+        let mut known = self
+            .environments
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        Arc::make_mut(known.entry(root).or_default()).fill_in(more)
+    }
+
     pub(crate) fn forget_environment(&self, root: SessionId) {
         self.environments
             .lock()

@@ -54,6 +54,20 @@ impl Environment {
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
+
+    /// Adds what is not there yet, and says whether that was anything. A provider's address does not
+    /// join a key of it that is there: the key would go where its owner never sent it.
+    pub fn fill_in(&mut self, more: Self) -> bool {
+        let before = self.0.clone();
+        for (name, value) in more.0 {
+            let key = name.strip_suffix("_BASE_URL");
+            let key = key.map(|provider| format!("{provider}_API_KEY"));
+            if !key.is_some_and(|key| before.contains_key(&key)) {
+                self.0.entry(name).or_insert(value);
+            }
+        }
+        self.0.len() > before.len()
+    }
 }
 
 impl fmt::Debug for Environment {
@@ -71,4 +85,37 @@ pub trait Models: Send + Sync {
     /// [`EngineError`] with a safe text that says what is wrong and what to do.
     fn resolve(&self, name: &str, environment: &Environment)
     -> Result<Arc<dyn Model>, EngineError>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(pairs: &[(&str, &str)]) -> Environment {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        Environment(pairs.iter().map(own).collect())
+    }
+
+    #[test]
+    fn variables_are_filled_in_and_never_replaced() {
+        let (key, url) = (("A_API_KEY", "k"), ("A_BASE_URL", "u"));
+        let other = ("A_API_KEY", "other");
+        for (there, more, filled, then) in [
+            (&[][..], &[key, url][..], true, &[key, url][..]),
+            (&[key], &[other], false, &[key]),
+            (&[url], &[key], true, &[key, url]),
+            // The key that is there goes nowhere else.
+            (&[key], &[url], false, &[key]),
+            (
+                &[key],
+                &[other, url, ("B_API_KEY", "b")],
+                true,
+                &[key, ("B_API_KEY", "b")],
+            ),
+        ] {
+            let mut variables = environment(there);
+            assert_eq!(variables.fill_in(environment(more)), filled, "{more:?}");
+            assert_eq!(variables, environment(then));
+        }
+    }
 }

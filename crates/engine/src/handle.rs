@@ -196,13 +196,30 @@ impl EngineHandle {
             return Err(EngineError::closing());
         }
         if let Some(environment) = environment {
-            let row = self.0.known_row(session)?;
-            if self.0.registry.epoch(row.root).is_none() {
-                self.0.set_environment(row.root, environment);
-            }
+            self.provide(session, environment)?;
         }
         let epoch = Epoch(self.0.config.time.fresh());
         self.0.ask(session, Command::Start { epoch }).await
+    }
+
+    /// Hands over variables of a client that goes on with a session. A root that is stopped begins
+    /// anew with them; else its tree gets those that it lacks, and keeps those that it has. The answer
+    /// is whether it lacked any.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown.
+    pub fn provide(
+        &self,
+        session: SessionId,
+        environment: Environment,
+    ) -> Result<bool, EngineError> {
+        let row = self.0.known_row(session)?;
+        if row.root == session && self.0.registry.epoch(session).is_none() {
+            self.0.set_environment(session, environment);
+            return Ok(false);
+        }
+        Ok(self.0.fill_environment(row.root, environment))
     }
 
     /// Ends a session's run; with `tree`, those of all its descendants too. The answer is whether

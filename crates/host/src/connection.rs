@@ -278,8 +278,9 @@ impl Connection {
             } => {
                 let session = from_wire::session(&session_id)?;
                 let environment = self.host.environment_of(environment);
-                let answer = engine.start(session, Some(environment)).await?;
-                done(answer != Decided::Unchanged)
+                let filled = engine.provide(session, environment)?;
+                let answer = engine.start(session, None).await?;
+                done(filled || answer != Decided::Unchanged)
             }
             Command::Interrupt { session_id, tree } => done(
                 engine

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, IsTerminal};
 
-use attache_client::protocol::Command;
+use attache_client::protocol::{Command, Status};
 use serde_json::json;
 
 use super::{done, session};
@@ -20,10 +20,15 @@ pub(crate) async fn start(id: &str, output: &Output) -> Result<u8, Failure> {
         environment: link::environment(),
     };
     let changed = done(&link.client, ask).await?;
+    let what = if session.status == Status::Stopped {
+        "started"
+    } else {
+        "was not stopped; it now has variables of yours that it lacked"
+    };
     told(
         output,
         &session.session_id,
-        "started",
+        what,
         changed,
         "was not stopped",
     );

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::house::House;
+use crate::house::{House, ended};
 use crate::stub::{
     Reply, Stub, after_tools, anthropic_call, anthropic_text, chat_calls, chat_text,
 };
@@ -232,4 +232,44 @@ fn a_run_that_says_nothing_or_reaches_its_limit_says_so() {
     let ended = house.run(&["run", "--model", "openai/m", "go"]).well();
     assert_eq!(ended.out, "looked twice\n");
     assert!(ended.err.contains("(iteration-limit)"), "{ended:?}");
+}
+
+#[test]
+fn a_session_that_was_resumed_without_its_key_gets_it_from_the_next_client_that_has_it() {
+    let stub = Stub::new(|_| chat_text(&["answered"]));
+    for by_start in [false, true] {
+        let house = House::new();
+        let with_key = |arguments: &[&str]| {
+            let mut command = house.command(arguments);
+            command.env("OPENAI_API_KEY", "sk-test");
+            command.env("OPENAI_BASE_URL", stub.url("/v1"));
+            ended(command.output().unwrap())
+        };
+        let run = ["run", "--detach", "--json", "--model", "openai/m", "go"];
+        let started = with_key(&run).well().json();
+        let id = started["session_id"].as_str().unwrap();
+        let ended_as = |outcome: &str| {
+            house.run(&["wait", id]).well();
+            assert_eq!(house.ls()[0]["outcome"], outcome);
+        };
+        ended_as("succeeded");
+        house.run(&["restart"]).well();
+        // Without the key it says what is missing,
+        house.run(&["send", id, "again"]).well();
+        ended_as("failed");
+        let events = house.run(&["events", id, "--json"]).well();
+        assert!(events.out.contains("OPENAI_API_KEY"), "{events:?}");
+        // and with it, it works: once it has been given, also for those who do not have it.
+        if by_start {
+            let told = with_key(&["start", id]).well();
+            assert!(told.out.contains("was not stopped; it now has"), "{told:?}");
+            let again = with_key(&["start", id]).well();
+            assert!(again.out.ends_with("was not stopped\n"), "{again:?}");
+        } else {
+            with_key(&["send", id, "now"]).well();
+            ended_as("succeeded");
+        }
+        house.run(&["send", id, "and without"]).well();
+        ended_as("succeeded");
+    }
 }
