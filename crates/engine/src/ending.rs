@@ -229,6 +229,16 @@ impl Shared {
         }
     }
 
+    /// How many descendants of a session run that a termination of it would end.
+    pub(crate) fn running_below(&self, session: SessionId) -> Result<usize, EngineError> {
+        let as_if = Ending::new(session, Reach::Held, EndReason::Cancelled, Starts::None);
+        let rows = self.reached(&as_if, self.family(session)?);
+        let running = rows
+            .iter()
+            .filter(|row| row.session != session && row.status == Status::Running);
+        Ok(running.count())
+    }
+
     /// Has sessions take word of holds that lies unread, so that their rows say who holds them. Those
     /// that were told of the end already need not. The answer is whether there was any.
     async fn take_holds(self: &Arc<Self>, rows: &[SessionRow], told: &HashSet<SessionId>) -> bool {

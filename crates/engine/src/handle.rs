@@ -249,11 +249,12 @@ impl EngineHandle {
         self.0.end_epochs(session).await
     }
 
-    /// Deletes a stored session.
+    /// Deletes a stored session. One that is idle is ended first.
     ///
     /// # Errors
     ///
-    /// [`EngineError`] when the session is unknown or still has an epoch.
+    /// [`EngineError`] when the session is unknown, or when it runs or a descendant that would end with
+    /// it does.
     pub async fn delete(&self, session: SessionId) -> Result<(), EngineError> {
         let row = self.0.known_row(session)?;
         match row.status {
@@ -264,6 +265,21 @@ impl EngineHandle {
                 ));
             }
             Status::Idle | Status::Error => {
+                let running = self.0.running_below(session)?;
+                if running > 0 {
+                    let are = if running == 1 {
+                        "descendant is"
+                    } else {
+                        "descendants are"
+                    };
+                    return Err(EngineError::new(
+                        ErrorCode::NotPermitted,
+                        format!(
+                            "{running} {are} running and would end with session {session}; wait \
+                             for the end, or terminate it first"
+                        ),
+                    ));
+                }
                 self.0.end_epochs(session).await?;
             }
             Status::Stopped => {

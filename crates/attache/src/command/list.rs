@@ -1,5 +1,7 @@
 //! `attache ls` and `attache tree`: sessions as a table, and as trees.
 
+use std::collections::HashSet;
+
 use attache_client::protocol::SessionView;
 use serde_json::Value;
 
@@ -19,10 +21,17 @@ pub(crate) async fn ls(
 ) -> Result<u8, Failure> {
     let link = Link::daemon().await?;
     let mut sessions = link.client.sessions(None).await?;
-    sessions.retain(|session| {
-        status.is_none_or(|status| status.as_str() == session.status.as_str())
-            && (!roots || session.parent_session_ids.is_empty())
-    });
+    if roots {
+        // One whose parents are all gone stands by itself, as in the tree.
+        let there: HashSet<String> = sessions.iter().map(|it| it.session_id.clone()).collect();
+        let has_parent = |session: &SessionView| {
+            let mut parents = session.parent_session_ids.iter();
+            parents.any(|parent| there.contains(parent))
+        };
+        sessions.retain(|session| !has_parent(session));
+    }
+    sessions
+        .retain(|session| status.is_none_or(|status| status.as_str() == session.status.as_str()));
     let value = Value::Array(sessions.iter().map(shape::session).collect());
     output.data(&value, || {
         sessions

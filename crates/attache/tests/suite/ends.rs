@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::clock::Since;
 use crate::house::{Ended, House, ended, signal, until};
-use crate::stub::{Reply, Stub, chat_piece, chat_text};
+use crate::stub::{Reply, Stub, after_tools, chat_calls, chat_piece, chat_text, last_user};
 
 /// A daemon in the foreground, and a run of it that its model is asked for.
 fn served_run(house: &House, json: bool) -> (Child, Child) {
@@ -162,4 +162,45 @@ fn a_tree_that_grows_for_ever_ends_within_five_seconds() {
         assert!(others.is_empty(), "{verb}: {others:?}");
         assert_eq!(house.ls().len(), rows.len(), "{verb}: it has ended");
     }
+}
+
+#[test]
+fn a_parent_is_removed_only_when_nothing_runs_that_would_end_with_it() {
+    let stub = Stub::new(|request| {
+        if last_user(request).contains("child") {
+            return Reply::Silence(vec![chat_piece("child works")]);
+        }
+        if after_tools(request) {
+            return chat_text(&["left to itself"]);
+        }
+        let child = || {
+            let first = json!({ "initial_message": "you are the child" });
+            ("agent_session_create", first)
+        };
+        chat_calls(&[child(), child()])
+    });
+    let house = stub.house();
+    let run = ["run", "--detach", "--json", "--model", "openai/m", "go"];
+    let started = house.run(&run).well().json();
+    let id = started["session_id"].as_str().unwrap();
+    house.run(&["wait", id, "--self"]).well();
+    let refused = house.run(&["rm", "--yes", id, "--json"]);
+    assert_eq!(refused.code, 4, "{refused:?}");
+    for words in ["not-permitted", "2 descendants are running"] {
+        assert!(refused.err.contains(words), "{words}: {refused:?}");
+    }
+    let running = |rows: &[Value]| rows.iter().filter(|row| row["status"] == "running").count();
+    assert_eq!(running(&house.ls()), 2, "they go on");
+    // What a restart has stopped is held by nobody, and stands by itself when its parent is removed.
+    house.run(&["interrupt", id, "--tree"]).well();
+    house.run(&["restart", "--now"]).well();
+    house.run(&["rm", "--yes", id]).well();
+    let roots = house.run(&["ls", "--roots", "--json"]).well().json();
+    let tree = house.run(&["tree", "--json"]).well().json();
+    let ids = |rows: &Value| -> Vec<Value> {
+        let rows = rows.as_array().unwrap().iter();
+        rows.map(|row| row["session_id"].clone()).collect()
+    };
+    assert_eq!(ids(&roots).len(), 2, "{roots}");
+    assert_eq!(ids(&roots), ids(&tree));
 }

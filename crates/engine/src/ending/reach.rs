@@ -43,7 +43,7 @@ pub(crate) struct Lineage {
 }
 
 impl Ending {
-    fn new(top: SessionId, reach: Reach, reason: EndReason, starts: Starts) -> Self {
+    pub(crate) fn new(top: SessionId, reach: Reach, reason: EndReason, starts: Starts) -> Self {
         Self {
             reach,
             reason,
