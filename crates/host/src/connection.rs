@@ -23,8 +23,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::host::Host;
-use crate::streams::{self, Given, TreeStream};
-use crate::{from_wire, questions, to_wire};
+use crate::{from_wire, questions, streams, to_wire};
 
 /// Frames that wait for one socket. Whoever sends more waits.
 const OUTBOX: usize = 256;
@@ -342,12 +341,7 @@ impl Connection {
                 self.send(FromHost::answer(id, Answer::Done { changed: true }))
                     .await;
                 self.send(snapshot).await;
-                let pump = tokio::spawn(pump_session(
-                    self.host.clone(),
-                    self.outbox.clone(),
-                    session,
-                    stream,
-                ));
+                let pump = tokio::spawn(stream.send_to(self.outbox.clone()));
                 if let Some(before) = self.sessions.insert(session, pump) {
                     before.abort();
                 }
@@ -374,7 +368,7 @@ impl Connection {
                 for frame in frames {
                     self.send(frame).await;
                 }
-                let pump = tokio::spawn(pump_tree(self.outbox.clone(), stream));
+                let pump = tokio::spawn(stream.send_to(self.outbox.clone()));
                 if let Some(before) = self.tree.replace(pump) {
                     before.abort();
                 }
@@ -464,42 +458,6 @@ impl Connection {
                     let _interrupted = host.engine().interrupt(session, true).await;
                 }
             });
-        }
-    }
-}
-
-async fn pump_session(
-    host: Host,
-    outbox: mpsc::Sender<FromHost>,
-    session: SessionId,
-    mut stream: streams::SessionStream,
-) {
-    loop {
-        let frames = match stream.next().await {
-            Given::Frames(frames) => frames,
-            Given::Lagged => match streams::attach(host.engine(), session).await {
-                Ok((snapshot, anew)) => {
-                    stream = anew;
-                    vec![snapshot]
-                }
-                Err(_gone) => return,
-            },
-        };
-        for frame in frames {
-            let over = matches!(frame, FromHost::SessionTerminal { .. });
-            if outbox.send(frame).await.is_err() || over {
-                return;
-            }
-        }
-    }
-}
-
-async fn pump_tree(outbox: mpsc::Sender<FromHost>, mut stream: TreeStream) {
-    loop {
-        for frame in stream.next().await {
-            if outbox.send(frame).await.is_err() {
-                return;
-            }
         }
     }
 }

@@ -1,15 +1,15 @@
 //! What an attached viewer is sent: a snapshot, then deltas by topic. Frames that piled up while
 //! the socket was busy leave together; nothing is sent on a timer.
 
-use attache_engine::TreeFeed;
 use std::collections::{HashMap, HashSet};
 
 use attache_engine::parts::{PageQuery, RowFilter};
-use attache_engine::{Change, EngineError, EngineHandle, Observer, SessionRow};
+use attache_engine::{Change, EngineError, EngineHandle, Observer, SessionRow, TreeFeed};
 use attache_protocol::{
     Delta, FRAME_LIMIT, FromHost, HistoryItem, Patch, Snapshot, Stream, encoded_len,
 };
 use attache_session::{Epoch, Event, QueueId, SessionId, State};
+use tokio::sync::mpsc;
 
 use crate::to_wire;
 
@@ -92,7 +92,7 @@ pub(crate) struct SessionStream {
 }
 
 /// What a stream gives.
-pub(crate) enum Given {
+enum Given {
     /// Frames, and the stream goes on.
     Frames(Vec<FromHost>),
     /// The viewer was too slow: the stream must begin anew.
@@ -100,8 +100,31 @@ pub(crate) enum Given {
 }
 
 impl SessionStream {
+    /// Sends what follows until the session's end is told or nobody takes it. A viewer that was too
+    /// slow begins anew.
+    pub(crate) async fn send_to(mut self, outbox: mpsc::Sender<FromHost>) {
+        loop {
+            let frames = match self.next().await {
+                Given::Frames(frames) => frames,
+                Given::Lagged => match attach(&self.engine, self.session).await {
+                    Ok((snapshot, anew)) => {
+                        self = anew;
+                        vec![snapshot]
+                    }
+                    Err(_gone) => return,
+                },
+            };
+            for frame in frames {
+                let over = matches!(frame, FromHost::SessionTerminal { .. });
+                if outbox.send(frame).await.is_err() || over {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Waits for what follows.
-    pub(crate) async fn next(&mut self) -> Given {
+    async fn next(&mut self) -> Given {
         let changes = self.observer.next().await;
         let mut frames = Vec::with_capacity(changes.len() + 1);
         let mut newest: Option<std::sync::Arc<State>> = None;
@@ -278,8 +301,19 @@ pub(crate) struct TreeStream {
 }
 
 impl TreeStream {
+    /// Sends what follows until nobody takes it.
+    pub(crate) async fn send_to(mut self, outbox: mpsc::Sender<FromHost>) {
+        loop {
+            for frame in self.next().await {
+                if outbox.send(frame).await.is_err() {
+                    return;
+                }
+            }
+        }
+    }
+
     /// Waits for rows that changed. Of each session the latest row is given.
-    pub(crate) async fn next(&mut self) -> Vec<FromHost> {
+    async fn next(&mut self) -> Vec<FromHost> {
         let changed = self.feed.next().await;
         let mut rows = Vec::with_capacity(changed.len());
         let mut gone = Vec::new();
