@@ -25,7 +25,8 @@ const LOADS_AT_ONCE: usize = 16;
 
 /// Writes down for every session with an open turn that an earlier life of the host cut it, so that
 /// its watchers are told, and lets each look at mail that it had not read: a watch or the end of a
-/// hold among it is answered without a start. Sessions that only had an epoch are left until they
+/// hold among it is answered without a start. So does one whose input could start no turn because its
+/// host or its tree was being ended. Other sessions that only had an epoch are left until they
 /// are used; whoever watches one of them has been told, or it waits for one of the others.
 pub(crate) async fn recover_all(shared: Arc<Shared>) {
     let mut after = None;
@@ -41,7 +42,12 @@ pub(crate) async fn recover_all(shared: Arc<Shared>) {
         after = Some(last.session);
         let open: Vec<SessionId> = rows
             .iter()
-            .filter(|row| row.summary.turn.is_some() || row.unread != Unread::default())
+            .filter(|row| {
+                let summary = &row.summary;
+                // Input that was kept back: it had not settled, and its watchers were not told.
+                let kept_back = summary.epoch.is_some() && summary.deliverable > 0;
+                summary.turn.is_some() || kept_back || row.unread != Unread::default()
+            })
             .filter(|row| {
                 let epoch = shared.registry.epoch(row.session);
                 epoch.is_none() || epoch != row.summary.epoch

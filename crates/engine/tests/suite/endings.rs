@@ -154,6 +154,39 @@ async fn input_that_waits_when_the_host_ends_stays_in_its_queue() {
     assert_eq!(world.consumed(root), ["first", "and then this"]);
 }
 
+#[tokio::test(start_paused = true)]
+async fn who_watches_a_session_whose_input_was_kept_back_is_told_after_a_restart() {
+    let gate = Gate::default();
+    let held = gate.clone();
+    let world = world(Puppet::new(move |request| {
+        match Puppet::last_user(request).as_str() {
+            "wait" => vec![Piece::Wait(held.clone())],
+            _ => text("done"),
+        }
+    }))
+    .await;
+    let root = world.root(None).await;
+    let child = world.child(root, Some("wait")).await;
+    gate.reached().await;
+    let on = json!({ "session_id": child.to_string(), "message": "it has ended" });
+    world.ask(root, "agent_session_on_complete", on).await;
+    let more = json!({ "session_id": child.to_string(), "text": "more" });
+    world.ask(root, "agent_session_send", more).await;
+    attache_testkit::pass(Duration::from_secs(1)).await;
+    tokio::join!(world.engine.shutdown(GRACE), async {
+        attache_testkit::pass(Duration::from_secs(1)).await;
+        gate.open();
+    });
+    assert_eq!(world.row(child).view.summary.queued, 1);
+    let world = world.restarted().await;
+    world.engine.start(root, None).await.expect("it starts");
+    let settled = tokio::time::timeout(Duration::from_secs(60), world.quiet(root));
+    settled.await.expect("it is told");
+    assert_eq!(world.consumed(root), ["it has ended"]);
+    assert_eq!(world.row(child).status, Status::Stopped);
+    assert_eq!(world.row(child).view.summary.queued, 1);
+}
+
 /// Every session creates two children, and two more, for ever.
 fn growing() -> Puppet {
     Puppet::new(|request| {
