@@ -1,6 +1,8 @@
 //! Follows a session that this command has started until its tree is quiet: streams its answer,
 //! shows the tree while it works, and says how it ended.
 
+use std::time::Duration;
+
 use attache_client::protocol::{
     Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, NewSession, Reach,
     SessionView, Status,
@@ -19,6 +21,9 @@ use crate::tree_view::{self, Painter};
 
 /// What a viewer is told that was too slow for the stream.
 pub(super) const GAP: &str = "some events came too fast to be shown; `attache events` has them all";
+
+/// Changes of a tree that come within this time are painted together: nobody sees more.
+const PAINT: Duration = Duration::from_millis(40);
 
 /// What is shown beside the answer.
 #[derive(Clone, Copy)]
@@ -203,6 +208,8 @@ struct Shown<'a> {
     answer: String,
     /// The last note, which tells what went wrong.
     note: Option<String>,
+    /// Rows have changed since the tree was painted.
+    unpainted: bool,
     /// Text was printed, and its line is not ended.
     open_line: bool,
     status: String,
@@ -222,6 +229,7 @@ impl<'a> Shown<'a> {
             last: 0,
             answer: String::new(),
             note: None,
+            unpainted: false,
             open_line: false,
             status: String::new(),
         }
@@ -240,7 +248,14 @@ impl<'a> Shown<'a> {
         };
         let mut interrupts = Interrupts::listen()?;
         let mut interrupted = false;
+        let tick = tokio::time::sleep(Duration::ZERO);
+        tokio::pin!(tick);
+        let mut ticks = false;
         loop {
+            if self.unpainted && !ticks {
+                tick.set(tokio::time::sleep(PAINT));
+                ticks = true;
+            }
             tokio::select! {
                 biased;
                 () = interrupts.pressed() => {
@@ -252,6 +267,10 @@ impl<'a> Shown<'a> {
                     let session_id = self.session_id.clone();
                     let interrupt = Command::Interrupt { session_id, tree: true };
                     drop(link.client.post(interrupt).await.map_err(&lost)?);
+                }
+                () = &mut tick, if ticks => {
+                    ticks = false;
+                    self.paint();
                 }
                 frame = link.next() => match frame {
                     Some(frame) => self.frame(link, frame).await.map_err(&lost)?,
@@ -270,12 +289,18 @@ impl<'a> Shown<'a> {
         }
     }
 
+    /// Paints the tree as it is now, unless a line of the answer is open.
+    fn paint(&mut self) {
+        self.unpainted = false;
+        if !self.open_line {
+            self.painter.paint(self.tree.rows());
+        }
+    }
+
     async fn frame(&mut self, link: &mut Link, frame: FromHost) -> Result<(), ClientError> {
         if self.tree.apply(&frame) {
             tell_steps(&mut self.lines, self.output, self.tree.rows());
-            if !self.open_line {
-                self.painter.paint(self.tree.rows());
-            }
+            self.unpainted = true;
             return Ok(());
         }
         for seen in self.mirror.apply(frame) {
