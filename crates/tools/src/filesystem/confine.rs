@@ -350,3 +350,60 @@ pub(super) fn shown(path: &Path) -> String {
         clean => clean.into_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rustix::io::{FdFlags, fcntl_getfd};
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_opened_itself_and_at_once() {
+        let top = tempfile::tempdir().unwrap();
+        let root = Confined::open(top.path()).unwrap();
+        std::fs::write(top.path().join("file"), "x").unwrap();
+        symlink("file", top.path().join("link")).unwrap();
+        let mode = Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(root.root(), "pipe", rustix::fs::FileType::Fifo, mode, 0).unwrap();
+        let open = |name: &str| open_file(root.root(), OsStr::new(name));
+        let file = open("file").unwrap();
+        // What it was a moment ago does not count: a link is not followed, a pipe is not waited for.
+        assert!(matches!(open("link"), Err(Fault::System(Errno::LOOP))));
+        assert!(matches!(open("pipe"), Err(Fault::NotAFile(Kind::Other))));
+        // No program that is started gets them.
+        for flags in [fcntl_getfd(&file), fcntl_getfd(root.root())] {
+            assert_eq!(flags, Ok(FdFlags::CLOEXEC));
+        }
+        assert!(Confined::open(&top.path().join("file")).is_err());
+    }
+
+    #[test]
+    fn folders_are_made_only_for_whoever_writes() {
+        let top = tempfile::tempdir().unwrap();
+        let root = Confined::open(top.path()).unwrap();
+        let path = Path::new("a/b/c");
+        assert!(root.find(path, false).is_err());
+        assert!(!top.path().join("a").exists());
+        assert!(matches!(root.find(path, true), Ok(Place::Free { .. })));
+        assert!(top.path().join("a/b").is_dir() && !top.path().join("a/b/c").exists());
+    }
+
+    #[test]
+    fn links_lead_on_up_to_their_bound() {
+        let top = tempfile::tempdir().unwrap();
+        let root = Confined::open(top.path()).unwrap();
+        std::fs::write(top.path().join("0"), "x").unwrap();
+        for number in 0..=MOST_LINKS {
+            symlink(
+                number.to_string(),
+                top.path().join((number + 1).to_string()),
+            )
+            .unwrap();
+        }
+        let through = |links: usize| root.find(Path::new(&links.to_string()), false);
+        assert!(matches!(through(MOST_LINKS), Ok(Place::Entry { .. })));
+        let more = through(MOST_LINKS + 1);
+        assert!(matches!(more, Err(Fault::System(Errno::LOOP))));
+    }
+}
