@@ -33,6 +33,17 @@ const TEXT_LIMIT: usize = 1024 * 1024 - 16 * 1024;
 
 /// Runs a command; the answer is its exit code.
 pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
+    let without_data = match &cli.command {
+        None | Some(Command::Chat(_)) => {
+            Some("chat is for people; use run, send and events with --json")
+        }
+        Some(Command::Serve { .. }) => Some("serve prints no data; leave --json out"),
+        Some(Command::Completions { .. }) => Some("completions are a script; leave --json out"),
+        Some(_) => None,
+    };
+    if let (true, Some(why)) = (output.is_json(), without_data) {
+        return Err(Failure::usage(why));
+    }
     match cli.command {
         None => {
             chat::chat(

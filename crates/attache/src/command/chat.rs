@@ -22,11 +22,6 @@ use crate::tree_view::short;
 
 pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
     let Chat { id, choice } = chat;
-    if output.is_json() {
-        return Err(Failure::usage(
-            "chat is for people; use run, send and events with --json",
-        ));
-    }
     let mut link = Link::daemon().await?;
     let new = id.is_none();
     let session = match id {

@@ -115,6 +115,15 @@ fn unknown_flags_and_missing_arguments_are_usage_errors_on_every_command() {
     assert_eq!(house.run(&["events", "x", "--limit", "0"]).code, 2);
     assert_eq!(house.run(&["events", "x", "--limit", "201"]).code, 2);
     assert_eq!(house.run(&["events", "x", "--type", "poem"]).code, 2);
+    for line in [
+        vec!["chat"],
+        vec!["serve"],
+        vec!["completions", "bash"],
+        vec![],
+    ] {
+        let ended = house.run(&[&line[..], &["--json"]].concat());
+        assert_eq!(ended.code, 2, "{line:?} has no data to print: {ended:?}");
+    }
     let model = ["chat", "x", "--model", "echo/any"];
     assert_eq!(house.run(&model).code, 2, "a session has its model already");
     assert_eq!(house.daemon(), None, "a usage error starts no daemon");
