@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 /// Characters of an event's preview.
 pub(crate) const EVENT_PREVIEW: usize = 500;
 
-/// Characters of an event that is shown in full.
-const FULL_TEXT: usize = 64 * 1024;
+/// Characters of an event that is shown in full: whatever can be sent is whole.
+const FULL_TEXT: usize = crate::arguments::TEXT_LIMIT;
 
 /// Characters of a running item's preview.
 const RUNNING_PREVIEW: usize = 200;
