@@ -46,6 +46,16 @@ impl Ids for FreshIds<'_> {
     }
 }
 
+/// The place where the answer to a command comes.
+pub(crate) type Reply = oneshot::Receiver<Result<Answer, EngineError>>;
+
+/// Waits for the answer to a command that [`Shared::post`] has put in line.
+pub(crate) async fn answered(posted: Result<Reply, EngineError>) -> Result<Answer, EngineError> {
+    posted?
+        .await
+        .unwrap_or_else(|_gone| Err(EngineError::lost()))
+}
+
 impl Shared {
     pub(crate) fn new(config: Config, entities: Entities) -> Self {
         Self {
@@ -188,10 +198,7 @@ impl Shared {
         command: Command,
         key: Option<(Uuid, [u8; 32])>,
     ) -> Result<Answer, EngineError> {
-        let answer = self.post(session, command, key)?;
-        answer
-            .await
-            .unwrap_or_else(|_gone| Err(EngineError::lost()))
+        answered(self.post(session, command, key)).await
     }
 
     /// Puts a command in line and gives the place where its answer will come.
@@ -200,7 +207,7 @@ impl Shared {
         session: SessionId,
         command: Command,
         key: Option<(Uuid, [u8; 32])>,
-    ) -> Result<oneshot::Receiver<Result<Answer, EngineError>>, EngineError> {
+    ) -> Result<Reply, EngineError> {
         let (reply, answer) = oneshot::channel();
         self.deliver(
             session,

@@ -10,7 +10,7 @@ use attache_session::{Answer, Command, EndReason, SessionId, Starts, Status, Sto
 use attache_store::RowFilter;
 
 use self::reach::{EndGuard, Ending, Reach};
-use crate::ask::Shared;
+use crate::ask::{Shared, answered};
 use crate::error::EngineError;
 use crate::lineage;
 use crate::view::SessionRow;
@@ -83,13 +83,7 @@ impl Shared {
                 }
             }
             for asked in asked {
-                let answer = match asked {
-                    Ok(answer) => answer
-                        .await
-                        .unwrap_or_else(|_gone| Err(EngineError::lost())),
-                    Err(error) => Err(error),
-                };
-                match answer {
+                match answered(asked).await {
                     Ok(answer) => any |= answer == Answer::Done,
                     Err(error) => refused = refused.or(Some(error)),
                 }
@@ -203,13 +197,7 @@ impl Shared {
                 break;
             }
             for (session, asked) in asked {
-                let answer = match asked {
-                    Ok(answer) => answer
-                        .await
-                        .unwrap_or_else(|_gone| Err(EngineError::lost())),
-                    Err(error) => Err(error),
-                };
-                match answer {
+                match answered(asked).await {
                     // It has been taken up from outside just now, or is stopped already.
                     Ok(Answer::Unchanged) => {
                         guard.spare(session);
