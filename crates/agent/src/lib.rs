@@ -4,6 +4,7 @@
 //! No tool, viewer, frame or store is known here. Whoever drives a [`Turn`] starts the requests and
 //! tools that it asks for, and tells it what came of them.
 
+pub mod asking;
 mod definition;
 mod history;
 mod port;

@@ -43,12 +43,13 @@ pub(crate) fn session(session: &SessionView) -> Value {
         context_tokens,
         result_preview,
         action: _,
+        note,
         queued: _,
         unread: _,
         waiting_for: _,
         generation: _,
     } = session;
-    json!({
+    let mut value = json!({
         "session_id": session_id,
         "name": name,
         "status": status.as_str(),
@@ -64,7 +65,11 @@ pub(crate) fn session(session: &SessionView) -> Value {
         "cost_usd": cost_usd,
         "context_tokens": context_tokens,
         "result_preview": result_preview,
-    })
+    });
+    if let Some(note) = note {
+        value["note"] = json!(note);
+    }
+    value
 }
 
 /// Trees of rows in order of birth: each root with its descendants; under a second parent a row is

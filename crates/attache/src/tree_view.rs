@@ -100,7 +100,7 @@ fn line(row: &SessionView, lead: &str, colours: bool) -> String {
     {
         text.push_str(&format!("  {outcome}"));
     }
-    if let Some(action) = &row.action {
+    if let Some(action) = row.note.as_ref().or(row.action.as_ref()) {
         text.push_str(&format!("  {}", in_line(action)));
     }
     if !row.waiting_for.is_empty() {
@@ -256,7 +256,11 @@ impl Steps {
         let mut news = Vec::new();
         for row in rows {
             let depth = usize::from(!row.parent_session_ids.is_empty());
-            let doing = match (&row.action, row.status, &row.outcome) {
+            let doing = match (
+                row.note.as_ref().or(row.action.as_ref()),
+                row.status,
+                &row.outcome,
+            ) {
                 (Some(action), _, _) => in_line(action).into_owned(),
                 (None, Status::Running, _) => "thinking".to_owned(),
                 (None, status, Some(outcome)) => format!("{} ({outcome})", status.as_str()),
@@ -301,7 +305,7 @@ mod tests {
             "root-session-id": "01931f2e-0000-7000-8000-0000aaaaaaaa",
             "created-at": "2026-11-30T00:00:00.000Z", "last-activity-at": "2026-11-30T00:00:00.000Z",
             "usage": {}, "cost-usd": null, "context-tokens": null, "result-preview": null,
-            "action": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1,
+            "action": null, "note": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1,
         });
         for (name, value) in rest.as_object().unwrap() {
             row[name] = value.clone();

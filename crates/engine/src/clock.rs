@@ -13,6 +13,12 @@ pub trait Time: Send + Sync {
     fn fresh(&self) -> Uuid;
 }
 
+/// The clock that deadlines go by; virtual when the runtime's is.
+#[expect(clippy::disallowed_methods, reason = "this is the shell's clock")]
+pub(crate) fn instant() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}
+
 /// The machine's clock and the operating system's randomness.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemTime;

@@ -7,6 +7,7 @@
 
 mod actor;
 mod ask;
+mod asking;
 mod catalog;
 mod clock;
 mod compiled;
@@ -34,7 +35,7 @@ pub use clock::{SystemTime, Time};
 pub use config::{Config, Environment, Identity, Models};
 pub use error::EngineError;
 pub use handle::{Engine, EngineHandle, NewRoot};
-pub use live::LiveItem;
+pub use live::{LiveItem, Note};
 pub use models::ProviderModels;
 pub use observe::{Change, Observed, Observer, TreeFeed};
 pub use storage::{check_store, open_store};
@@ -47,6 +48,9 @@ pub mod parts {
         Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
         Toolsets, field_line,
     };
-    pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret, read_small};
+    pub use attache_model::{
+        Dialect, GateLimits, Patience, ProviderConfig, ProviderTerms, Quirks, Retries, Secret,
+        read_small,
+    };
     pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};
 }

@@ -5,6 +5,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use attache_model::Gate;
 use attache_session::{CallId, TurnId};
 
 /// The running item of a turn.
@@ -20,6 +21,38 @@ pub struct LiveItem {
     pub reasoning: String,
     /// Calls that run, with the names of their tools.
     pub calls: Vec<(CallId, std::sync::Arc<str>)>,
+    /// What the request waits for instead of running: a retry, its turn at the provider.
+    pub note: Option<Note>,
+}
+
+/// What a request waits for.
+#[derive(Clone, Debug)]
+pub enum Note {
+    /// The moment of the next try, and why there is one.
+    Retry(std::sync::Arc<str>),
+    /// Its turn in this line; why the line stands still is asked when somebody looks.
+    Line(std::sync::Arc<Gate>),
+}
+
+impl PartialEq for Note {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Retry(one), Self::Retry(two)) => one == two,
+            (Self::Line(one), Self::Line(two)) => std::sync::Arc::ptr_eq(one, two),
+            (Self::Retry(_), Self::Line(_)) | (Self::Line(_), Self::Retry(_)) => false,
+        }
+    }
+}
+
+impl Eq for Note {}
+
+impl std::fmt::Display for Note {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Retry(text) => f.write_str(text),
+            Self::Line(gate) => gate.standing().fmt(f),
+        }
+    }
 }
 
 #[derive(Default)]
@@ -42,6 +75,11 @@ impl Live {
         item.step += 1;
         item.text.clear();
         item.reasoning.clear();
+        item.note = None;
+    }
+
+    pub(crate) fn note(&self, note: Option<Note>) {
+        self.lock().note = note;
     }
 
     pub(crate) fn text(&self, more: &str) {

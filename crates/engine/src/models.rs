@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_model::{HttpClient, Model, ProviderConfig, Providers, ResolveError};
+use attache_model::{HttpClient, Model, ProviderConfig, ProviderTerms, Providers, ResolveError};
 use attache_session::ErrorCode;
 
 use crate::config::{Environment, Models};
@@ -21,6 +21,7 @@ pub struct ProviderModels {
     extra: Box<Configured>,
     scripts: Vec<(String, String)>,
     client: Arc<HttpClient>,
+    terms: Mutex<ProviderTerms>,
     made: Mutex<HashMap<Environment, Arc<Providers>>>,
 }
 
@@ -34,6 +35,7 @@ impl ProviderModels {
             extra: Box::new(extra),
             scripts: Vec::new(),
             client: Arc::default(),
+            terms: Mutex::default(),
             made: Mutex::default(),
         }
     }
@@ -43,6 +45,11 @@ impl ProviderModels {
     pub fn with_script(mut self, name: &str, text: &str) -> Self {
         self.scripts.push((name.to_owned(), text.to_owned()));
         self
+    }
+
+    /// Says how presets are asked that nobody configured.
+    pub fn set_terms(&self, terms: ProviderTerms) {
+        *self.terms.lock().unwrap_or_else(PoisonError::into_inner) = terms;
     }
 
     /// Forgets what was made of the configured providers: they are others now.
@@ -60,8 +67,11 @@ impl ProviderModels {
         }
         let variables = environment.clone();
         let lookup = move |name: &str| variables.get(name).map(str::to_owned);
-        let mut providers =
-            Providers::new(lookup, (self.extra)(environment)).with_client(Arc::clone(&self.client));
+        let terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut providers = Providers::new(lookup, (self.extra)(environment))
+            .with_client(Arc::clone(&self.client))
+            .with_terms(terms.clone());
+        drop(terms);
         for (name, text) in &self.scripts {
             providers = providers.with_script(name, text);
         }

@@ -11,7 +11,7 @@ use attache_session::{Epoch, Position, SessionId, State};
 use attache_store::LogItem;
 use tokio::sync::{Notify, watch};
 
-use crate::live::LiveItem;
+use crate::live::{LiveItem, Note};
 use crate::mailbox::SharedMailbox;
 
 /// A session at one moment: everything before `sequence` is in it, everything from there follows.
@@ -52,6 +52,8 @@ pub enum Change {
         /// The piece.
         text: String,
     },
+    /// What the running turn waits for has changed: a retry, its turn at the provider.
+    Note,
     /// The viewer was too slow: it needs a fresh snapshot.
     Lagged,
 }
@@ -127,6 +129,7 @@ pub struct Observer {
     turn: u32,
     step: u32,
     offset: usize,
+    note: Option<Note>,
 }
 
 impl Observer {
@@ -145,6 +148,7 @@ impl Observer {
             turn: live.turn,
             step: live.step,
             offset: live.text.len(),
+            note: live.note.clone(),
         }
     }
 
@@ -176,7 +180,12 @@ impl Observer {
             }
         }
         let (turn, step, offset) = (&mut self.turn, &mut self.step, &mut self.offset);
-        let text = self.mailbox.live.read(|live| {
+        let known = &mut self.note;
+        let (text, noted) = self.mailbox.live.read(|live| {
+            let noted = live.note != *known;
+            if noted {
+                known.clone_from(&live.note);
+            }
             if (live.turn, live.step) != (*turn, *step) {
                 (*turn, *step, *offset) = (live.turn, live.step, 0);
             }
@@ -192,12 +201,16 @@ impl Observer {
                 text: piece,
             };
             *offset = live.text.len();
-            change
+            (change, noted)
         });
-        match text {
+        let mut changes = match text {
             Change::Text { ref text, .. } if text.is_empty() => Vec::new(),
             change => vec![change],
+        };
+        if noted {
+            changes.push(Change::Note);
         }
+        changes
     }
 }
 

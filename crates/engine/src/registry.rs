@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use attache_session::{Epoch, SessionId};
 use tokio::sync::watch;
 
+use crate::live::Note;
 use crate::mailbox::{Mailbox, SharedMailbox};
 
 #[derive(Default)]
@@ -46,6 +47,13 @@ impl Registry {
     /// The mailbox of a session, if it is in use.
     pub(crate) fn in_use(&self, session: SessionId) -> Option<SharedMailbox> {
         self.lock().get(&session)?.mailbox.clone()
+    }
+
+    /// What a session's running turn waits for.
+    pub(crate) fn note(&self, session: SessionId) -> Option<Note> {
+        let entries = self.lock();
+        let mailbox = entries.get(&session)?.mailbox.as_ref()?;
+        mailbox.live.read(|live| live.note.clone())
     }
 
     /// All sessions in use.

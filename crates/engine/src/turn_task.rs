@@ -13,7 +13,7 @@ use attache_agent::{
     CallContext, Caller, Cancel, History, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
     TurnConfig, system_prompt,
 };
-use attache_model::{Delta, Deltas, Model, ModelStream, StreamStep};
+use attache_model::{Delta, Deltas, Model};
 use attache_session::{
     Answer, CallId, Command, Created, EndReason, ErrorCode, Event, Position, SessionId, StepText,
     Timestamp, TurnId,
@@ -24,8 +24,10 @@ use tokio::sync::{oneshot, watch};
 use tokio::task::{Id, JoinSet};
 
 use crate::ask::Shared;
+use crate::asking::{Asked, Asking};
 use crate::compiled::Compiled;
 use crate::error::EngineError;
+use crate::live::Note;
 use crate::mailbox::SharedMailbox;
 use crate::port::Port;
 
@@ -183,7 +185,7 @@ struct Driver<'a> {
     /// Says when and how the turn is to end.
     token: watch::Receiver<Option<EndReason>>,
     prepared: Prepared,
-    stream: Option<Box<dyn ModelStream>>,
+    asking: Option<Asking>,
     deltas: Deltas,
     tools: JoinSet<ToolOutcome>,
     calls: HashMap<Id, CallId>,
@@ -199,7 +201,7 @@ enum Next {
     Cancelled(EndReason),
     Recorded(Record, Result<Answer, EngineError>),
     Tool(CallId, ToolOutcome),
-    Stream(StreamStep),
+    Model(Asked),
 }
 
 impl<'a> Driver<'a> {
@@ -219,7 +221,7 @@ impl<'a> Driver<'a> {
             turn,
             token,
             prepared,
-            stream: None,
+            asking: None,
             deltas: Deltas::new(),
             tools: JoinSet::new(),
             calls: HashMap::new(),
@@ -258,14 +260,18 @@ impl<'a> Driver<'a> {
                     self.mailbox.live.call_ends(&call);
                     Input::ToolEnded { call, outcome }
                 }
-                Next::Stream(step) => {
+                Next::Model(asked) => {
                     if self.take_deltas().is_err() {
                         return;
                     }
-                    match step {
-                        StreamStep::Bytes => continue,
-                        StreamStep::End => Input::ModelEnded,
-                        StreamStep::Failed(error) => Input::ModelFailed(error),
+                    match asked {
+                        Asked::Bytes => continue,
+                        Asked::Note(note) => {
+                            self.note(note);
+                            continue;
+                        }
+                        Asked::End => Input::ModelEnded,
+                        Asked::Failed(error) => Input::ModelFailed(error),
                     }
                 }
             };
@@ -303,7 +309,7 @@ impl<'a> Driver<'a> {
                         return Next::Tool(call, outcome);
                     }
                 }
-                step = read(self.stream.as_mut(), &mut self.deltas) => return Next::Stream(step),
+                asked = read(self.asking.as_mut(), &mut self.deltas) => return Next::Model(asked),
             }
         }
     }
@@ -336,6 +342,21 @@ impl<'a> Driver<'a> {
         outputs
             .into_iter()
             .try_for_each(|output| self.carry(output))
+    }
+
+    /// Shows what the request waits for.
+    fn note(&self, note: Option<Note>) {
+        self.mailbox.live.note(note);
+        if let Some(observation) = self.mailbox.observation() {
+            observation.ring();
+        }
+        self.shared.feeds.changed(self.session);
+    }
+
+    /// A number from 0 up to 1.
+    fn spread(&self) -> f64 {
+        let random = self.shared.config.time.fresh().as_u128() & 0xFFFF_FFFF;
+        random as f64 / f64::from(u32::MAX)
     }
 
     /// Streamed text survives a crash once it is older than a second.
@@ -371,11 +392,12 @@ impl<'a> Driver<'a> {
             Output::Ask(request) => {
                 self.mailbox.live.step_begins(turn);
                 self.checkpointed_at = self.shared.now();
-                self.stream = Some(self.prepared.model.start(*request));
+                let model = Arc::clone(&self.prepared.model);
+                self.asking = Some(Asking::new(model, *request, self.spread()));
                 Ok(())
             }
             Output::RecordStep { step, calls } => {
-                self.stream = None;
+                self.asking = None;
                 self.record(Record::Step, Command::RecordStep { turn, step, calls })
             }
             Output::RecordResults(results) => {
@@ -390,7 +412,7 @@ impl<'a> Driver<'a> {
                 step,
                 error,
             } => {
-                self.stream = None;
+                self.asking = None;
                 // Nobody may be listening any more.
                 let _heard = self.set_cancel.send(true);
                 self.tools.abort_all();
@@ -474,9 +496,9 @@ async fn front(records: &mut VecDeque<(Record, Reply)>) -> Result<Answer, Engine
     }
 }
 
-async fn read(stream: Option<&mut Box<dyn ModelStream>>, deltas: &mut Deltas) -> StreamStep {
-    match stream {
-        Some(stream) => stream.next(deltas).await,
+async fn read(asking: Option<&mut Asking>, deltas: &mut Deltas) -> Asked {
+    match asking {
+        Some(asking) => asking.next(deltas).await,
         None => std::future::pending().await,
     }
 }

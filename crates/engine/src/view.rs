@@ -8,6 +8,7 @@ use attache_session::{
 };
 use attache_store::{Kind, Row};
 
+use crate::live::Note;
 use crate::registry::Registry;
 
 /// A session's row as this life of the host sees it.
@@ -29,6 +30,8 @@ pub struct SessionRow {
     pub status: Status,
     /// From which that was computed.
     pub view: RowView,
+    /// What its running turn waits for: a retry, its turn at the provider. Never stored.
+    pub note: Option<Note>,
 }
 
 impl SessionRow {
@@ -57,6 +60,8 @@ impl SessionRow {
             head,
             last_at,
             status: status(&view),
+            // Only what has a turn can wait for a provider.
+            note: view.turn().and_then(|_| registry.note(session)),
             view,
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache_engine::parts::{Definition, MemoryStore, Store, Toolsets};
+use attache_engine::parts::{Definition, MemoryStore, ProviderTerms, Store, Toolsets};
 use attache_engine::{
     Config, Engine, EngineError, EngineHandle, Environment, Identity, Models, NewRoot,
     ProviderModels, SystemTime,
@@ -80,6 +80,8 @@ pub(crate) struct Shared {
     environment: Environment,
     /// Configured providers, as the settings had them when they were last read.
     providers: Arc<Mutex<Vec<ConfiguredProvider>>>,
+    /// How other providers are asked, as the settings had it.
+    terms: Mutex<ProviderTerms>,
     models: Arc<ProviderModels>,
     connections: AtomicUsize,
     going_away: watch::Sender<Option<String>>,
@@ -135,6 +137,8 @@ impl Host {
         for (name, text) in &scripts {
             models = models.with_script(name, text);
         }
+        models.set_terms(settings.terms.clone());
+        let terms = Mutex::new(settings.terms);
         let models = Arc::new(models);
         let engine = Engine::start(Config {
             store,
@@ -156,6 +160,7 @@ impl Host {
             settings_file,
             environment,
             providers,
+            terms,
             models,
             connections: AtomicUsize::new(0),
             going_away: watch::channel(None).0,
@@ -242,7 +247,7 @@ impl Host {
         let mut environment = self.environment_of(given.clone());
         let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
             .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
-        if self.take_providers(settings.providers) {
+        if self.take_providers(settings.providers, settings.terms) {
             environment = self.environment_of(given);
         }
         let definition = self.definition(agent.as_deref(), &folder)?;
@@ -299,15 +304,18 @@ impl Host {
     }
 
     /// Takes the providers as the settings have them now; true when they are others than before.
-    fn take_providers(&self, now: Vec<ConfiguredProvider>) -> bool {
+    fn take_providers(&self, now: Vec<ConfiguredProvider>, terms: ProviderTerms) -> bool {
         let mut known = self
             .0
             .providers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let changed = *known != now;
+        let mut known_terms = self.0.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = *known != now || *known_terms != terms;
         if changed {
             *known = now;
+            self.0.models.set_terms(terms.clone());
+            *known_terms = terms;
             self.0.models.forget();
         }
         changed

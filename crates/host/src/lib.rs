@@ -9,6 +9,7 @@ mod connection;
 mod daemon;
 mod from_wire;
 mod host;
+mod key_command;
 mod questions;
 mod settings;
 mod streams;

@@ -2,17 +2,23 @@
 //! that nobody knows is an error with its line and the nearest known key.
 //!
 //! A project's file may not set providers: whoever opens a folder must not have keys sent elsewhere
-//! by what lies in it.
+//! by what lies in it. What stands in a file is in `written`, a provider's part in `provider`.
+
+mod provider;
+mod written;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_engine::Environment;
-use attache_engine::parts::{Dialect, ProviderConfig, Quirks, Secret, read_small};
-use serde::Deserialize;
+use attache_engine::parts::ProviderTerms;
 
-use crate::catalog::{FILE_LIMIT, project_folder};
+use crate::catalog::project_folder;
+
+pub use provider::ConfiguredProvider;
+use provider::terms;
+use written::{Place, Written, WrittenProvider, WrittenRequest};
 
 /// Seconds after which a daemon that was started on demand leaves when nothing happens.
 const IDLE_SECONDS: u64 = 600;
@@ -27,37 +33,14 @@ pub struct Settings {
     pub model: Option<String>,
     /// Configured providers.
     pub providers: Vec<ConfiguredProvider>,
+    /// How providers are asked that say nothing else.
+    pub terms: ProviderTerms,
     /// Rounds of a run at most.
     pub iteration_limit: u32,
     /// Seconds after which an idle daemon that was started on demand leaves.
     pub idle_seconds: u64,
     /// Each setting with its value and where it came from.
     pub effective: Vec<Effective>,
-}
-
-/// A configured provider. Its key is looked up for each session, in that session's variables.
-#[derive(Clone, PartialEq, Debug)]
-pub struct ConfiguredProvider {
-    config: ProviderConfig,
-}
-
-impl ConfiguredProvider {
-    /// The variable that holds its key.
-    #[must_use]
-    pub fn key_variable(&self) -> Option<&str> {
-        self.config.key_variable.as_deref()
-    }
-
-    /// The provider with the key that these variables hold.
-    #[must_use]
-    pub fn with_key(&self, environment: &Environment) -> ProviderConfig {
-        let key = self.key_variable().and_then(|name| environment.get(name));
-        let api_key = key.filter(|key| !key.trim().is_empty()).map(Secret::new);
-        ProviderConfig {
-            api_key,
-            ..self.config.clone()
-        }
-    }
 }
 
 /// One setting in force.
@@ -102,53 +85,6 @@ pub struct SettingsError {
     pub message: String,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct Written {
-    model: Option<String>,
-    providers: BTreeMap<String, WrittenProvider>,
-    session: WrittenSession,
-    daemon: WrittenDaemon,
-}
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-struct WrittenProvider {
-    dialect: Option<WrittenDialect>,
-    base_url: Option<String>,
-    api_key_env: Option<String>,
-    #[serde(default)]
-    headers: BTreeMap<String, String>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum WrittenDialect {
-    #[serde(rename = "openai-chat")]
-    OpenAiChat,
-    Anthropic,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct WrittenSession {
-    iteration_limit: Option<u32>,
-}
-
-#[derive(Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct WrittenDaemon {
-    idle_seconds: Option<u64>,
-}
-
-/// Variables of ours that are no settings.
-const NO_SETTINGS: [&str; 4] = [
-    "ATTACHE_HOME",
-    "ATTACHE_CONFIG_HOME",
-    "ATTACHE_FAULT",
-    "ATTACHE_LOG",
-];
-
 impl Settings {
     /// The settings as seen from a working directory, with the variables of whoever asks.
     ///
@@ -162,13 +98,13 @@ impl Settings {
     ) -> Result<Self, SettingsError> {
         let mut layers = Layers::default();
         if let Some(file) = user_file
-            && let Some(written) = read(file)?
+            && let Some(written) = written::read(file)?
         {
             layers.add(written, &Source::File(file.to_path_buf()))?;
         }
         if let Some(folder) = working_directory {
             let file = project_folder(folder).join(".attache/config.toml");
-            if let Some(written) = read(&file)? {
+            if let Some(written) = written::read(&file)? {
                 if let Some(name) = written.providers.keys().next() {
                     return Err(SettingsError {
                         place: file.display().to_string(),
@@ -182,18 +118,45 @@ impl Settings {
             }
         }
         for (name, value) in &environment.0 {
-            layers.variable(name, value)?;
+            if let Some(written) = written::variable(name, value)? {
+                layers.add(written, &Source::Variable(name.clone()))?;
+            }
         }
-        Ok(layers.finish())
+        layers.finish()
+    }
+}
+
+/// A value with where it came from; the last one that is set wins.
+#[derive(Clone)]
+struct Layer<T>(Option<(T, Source)>);
+
+impl<T> Default for Layer<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<T> Layer<T> {
+    fn set(&mut self, value: Option<T>, source: &Source) {
+        if let Some(value) = value {
+            self.0 = Some((value, source.clone()));
+        }
+    }
+
+    fn or(self, default: T) -> (T, Source) {
+        self.0.unwrap_or((default, Source::Default))
     }
 }
 
 #[derive(Default)]
 struct Layers {
-    model: Option<(String, Source)>,
-    iteration_limit: Option<(u32, Source)>,
-    idle_seconds: Option<(u64, Source)>,
-    providers: BTreeMap<String, (ConfiguredProvider, Source)>,
+    model: Layer<String>,
+    iteration_limit: Layer<u32>,
+    idle_seconds: Layer<u64>,
+    request: WrittenRequest,
+    /// Where each key of `request` came from.
+    request_from: BTreeMap<&'static str, Source>,
+    providers: BTreeMap<String, (WrittenProvider, Source)>,
 }
 
 impl Layers {
@@ -203,229 +166,107 @@ impl Layers {
             providers,
             session,
             daemon,
+            request,
         } = written;
-        let WrittenSession { iteration_limit } = session;
-        let WrittenDaemon { idle_seconds } = daemon;
-        let from = |value| (value, source.clone());
+        let place = Place(source);
         if let Some(model) = model {
-            self.model = Some(from(checked_model(model, source)?));
+            self.model.set(Some(checked_model(model, place)?), source);
         }
-        if let Some(limit) = iteration_limit {
-            self.iteration_limit = Some((at_least_one(limit, source)?, source.clone()));
+        if session.iteration_limit == Some(0) {
+            return Err(place.error("session.iteration_limit must be at least 1"));
         }
-        if let Some(seconds) = idle_seconds {
-            self.idle_seconds = Some((seconds, source.clone()));
+        self.iteration_limit.set(session.iteration_limit, source);
+        self.idle_seconds.set(daemon.idle_seconds, source);
+        for (key, _) in request.entries() {
+            self.request_from.insert(key, source.clone());
         }
+        self.request.take(request);
         for (name, provider) in providers {
-            let WrittenProvider {
-                dialect,
-                base_url,
-                api_key_env,
-                headers,
-            } = provider;
-            // What is left out of a preset stays as it is.
-            let preset = ProviderConfig::preset(&name);
-            let missing = |key: &str| SettingsError {
-                place: source.to_string(),
-                message: format!("providers.{name}.{key} is missing, and `{name}` is no preset"),
-            };
-            let dialect = match dialect {
-                Some(WrittenDialect::OpenAiChat) => Some(Dialect::OpenAiChat),
-                Some(WrittenDialect::Anthropic) => Some(Dialect::Anthropic),
-                None => preset.as_ref().map(|preset| preset.dialect),
-            };
-            let own_url = base_url.is_some();
-            let base_url = base_url.or_else(|| Some(preset.as_ref()?.base_url.clone()));
-            let key_variable = api_key_env.or_else(|| preset.as_ref()?.key_variable.clone());
-            let config = ProviderConfig {
-                dialect: dialect.ok_or_else(|| missing("dialect"))?,
-                base_url: base_url.ok_or_else(|| missing("base_url"))?,
-                api_key: None,
-                key_variable,
-                headers: headers.into_iter().collect(),
-                // A server that only speaks like a preset wants the usual form of its dialect.
-                quirks: match preset {
-                    Some(preset) if !own_url => preset.quirks,
-                    _ => Quirks::default(),
-                },
-                name: name.clone(),
-            };
-            let provider = ConfiguredProvider { config };
-            self.providers.insert(name, (provider, source.clone()));
-        }
-        Ok(())
-    }
-
-    fn variable(&mut self, name: &str, value: &str) -> Result<(), SettingsError> {
-        if !name.starts_with("ATTACHE_") || NO_SETTINGS.contains(&name) {
-            return Ok(());
-        }
-        let source = Source::Variable(name.to_owned());
-        let number = || {
-            value.trim().parse::<u64>().map_err(|_fault| SettingsError {
-                place: name.to_owned(),
-                message: format!("{value:?} is no whole number"),
-            })
-        };
-        match name {
-            "ATTACHE_MODEL" => {
-                self.model = Some((checked_model(value.to_owned(), &source)?, source));
-            }
-            "ATTACHE_SESSION__ITERATION_LIMIT" => {
-                let limit = u32::try_from(number()?).unwrap_or(u32::MAX);
-                self.iteration_limit = Some((at_least_one(limit, &source)?, source));
-            }
-            "ATTACHE_DAEMON__IDLE_SECONDS" => self.idle_seconds = Some((number()?, source)),
-            _ => {
-                let known = [
-                    "ATTACHE_MODEL",
-                    "ATTACHE_SESSION__ITERATION_LIMIT",
-                    "ATTACHE_DAEMON__IDLE_SECONDS",
-                ];
-                return Err(SettingsError {
-                    place: name.to_owned(),
-                    message: format!("no setting is named so{}", nearest(name, &known)),
-                });
+            match self.providers.get_mut(&name) {
+                Some((known, from)) => {
+                    known.take(provider);
+                    *from = source.clone();
+                }
+                None => {
+                    self.providers.insert(name, (provider, source.clone()));
+                }
             }
         }
         Ok(())
     }
 
-    fn finish(self) -> Settings {
+    fn finish(self) -> Result<Settings, SettingsError> {
         let Self {
             model,
             iteration_limit,
             idle_seconds,
-            providers,
+            request,
+            request_from,
+            providers: written,
         } = self;
         let mut effective = Vec::new();
-        let mut note = |key: &str, value: String, source: Source| {
-            effective.push(Effective {
-                key: key.to_owned(),
-                value,
-                source,
-            });
+        let mut note = |key: String, value: String, source: Source| {
+            effective.push(Effective { key, value, source });
         };
-        let model = model.map(|(model, source)| {
-            note("model", model.clone(), source);
-            model
-        });
-        let (iteration_limit, source) =
-            iteration_limit.unwrap_or((ITERATION_LIMIT, Source::Default));
+        if let Some((model, source)) = &model.0 {
+            note("model".to_owned(), model.clone(), source.clone());
+        }
+        let (iteration_limit, source) = iteration_limit.or(ITERATION_LIMIT);
         note(
-            "session.iteration_limit",
+            "session.iteration_limit".to_owned(),
             iteration_limit.to_string(),
             source,
         );
-        let (idle_seconds, source) = idle_seconds.unwrap_or((IDLE_SECONDS, Source::Default));
-        note("daemon.idle_seconds", idle_seconds.to_string(), source);
-        let providers = providers
-            .into_iter()
-            .map(|(name, (provider, source))| {
-                let ProviderConfig {
-                    name: _,
-                    dialect,
-                    base_url,
-                    api_key: _,
-                    key_variable,
-                    headers,
-                    quirks: _,
-                } = &provider.config;
-                // Values of headers may be keys.
-                let headers: Vec<&str> = headers.iter().map(|(name, _)| name.as_str()).collect();
-                let headers = headers.join(", ");
-                for (key, value) in [
-                    ("dialect", Some(dialect.as_str())),
-                    ("base_url", Some(base_url.as_str())),
-                    ("api_key_env", key_variable.as_deref()),
-                    (
-                        "headers",
-                        Some(headers.as_str()).filter(|names| !names.is_empty()),
-                    ),
-                ] {
-                    if let Some(value) = value {
-                        let key = format!("providers.{name}.{key}");
-                        note(&key, value.to_owned(), source.clone());
-                    }
-                }
-                provider
-            })
-            .collect();
-        Settings {
-            model,
+        let (idle_seconds, source) = idle_seconds.or(IDLE_SECONDS);
+        note(
+            "daemon.idle_seconds".to_owned(),
+            idle_seconds.to_string(),
+            source,
+        );
+        for (key, value) in request.entries() {
+            let source = request_from.get(key).cloned().unwrap_or(Source::Default);
+            note(format!("request.{key}"), value, source);
+        }
+        let defaults = terms(&request, &ProviderTerms::default())
+            .map_err(|(key, message)| wrong(&request_from, key, &message))?;
+        let mut providers = Vec::with_capacity(written.len());
+        for (name, (provider, source)) in written {
+            let provider =
+                ConfiguredProvider::of(&name, provider, &defaults).map_err(|(key, message)| {
+                    Place(&source).error(format!("providers.{name}.{key} {message}"))
+                })?;
+            for (key, value) in provider.effective() {
+                let key = format!("providers.{name}.{key}");
+                note(key, value.clone(), source.clone());
+            }
+            providers.push(provider);
+        }
+        Ok(Settings {
+            model: model.0.map(|(model, _)| model),
             providers,
+            terms: defaults,
             iteration_limit,
             idle_seconds,
             effective,
-        }
+        })
     }
 }
 
-fn checked_model(model: String, source: &Source) -> Result<String, SettingsError> {
+fn wrong(from: &BTreeMap<&'static str, Source>, key: &str, message: &str) -> SettingsError {
+    let source = from.get(key).unwrap_or(&Source::Default);
+    Place(source).error(format!("request.{key} {message}"))
+}
+
+fn checked_model(model: String, place: Place<'_>) -> Result<String, SettingsError> {
     let whole = model
         .split_once('/')
         .is_some_and(|(p, m)| !p.is_empty() && !m.is_empty());
     if whole || model == "echo" {
         return Ok(model);
     }
-    Err(SettingsError {
-        place: source.to_string(),
-        message: format!("model: {model:?} must have the form PROVIDER/MODEL"),
-    })
-}
-
-fn at_least_one(limit: u32, source: &Source) -> Result<u32, SettingsError> {
-    if limit > 0 {
-        return Ok(limit);
-    }
-    Err(SettingsError {
-        place: source.to_string(),
-        message: "session.iteration_limit must be at least 1".to_owned(),
-    })
-}
-
-/// A file's settings; none when there is no file.
-fn read(file: &Path) -> Result<Option<Written>, SettingsError> {
-    let fault = |place: String, message: String| SettingsError { place, message };
-    let bytes = match read_small(file, FILE_LIMIT) {
-        Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => {
-            let message = format!("the settings cannot be read: {error}");
-            return Err(fault(file.display().to_string(), message));
-        }
-    };
-    let text = String::from_utf8(bytes)
-        .map_err(|_fault| fault(file.display().to_string(), "not UTF-8 text".to_owned()))?;
-    toml::from_str(&text).map(Some).map_err(|error| {
-        let line = error.span().map_or(1, |span| {
-            text[..span.start.min(text.len())].matches('\n').count() + 1
-        });
-        let message = error.message().to_owned();
-        let near = unknown_field(&message)
-            .map(|(name, known)| nearest(name, &known))
-            .unwrap_or_default();
-        fault(
-            format!("{}:{line}", file.display()),
-            format!("{message}{near}"),
-        )
-    })
-}
-
-/// The name and the known names of the library's "unknown field" message.
-fn unknown_field(message: &str) -> Option<(&str, Vec<&str>)> {
-    let rest = message.strip_prefix("unknown field ")?;
-    let mut quoted = rest.split('`').skip(1).step_by(2);
-    let name = quoted.next()?;
-    Some((name, quoted.collect()))
-}
-
-fn nearest(name: &str, known: &[&str]) -> String {
-    known
-        .iter()
-        .min_by_key(|known| strsim::damerau_levenshtein(known, name))
-        .map(|known| format!("; the nearest is `{known}`"))
-        .unwrap_or_default()
+    Err(place.error(format!(
+        "model: {model:?} must have the form PROVIDER/MODEL"
+    )))
 }
 
 #[cfg(test)]
@@ -496,6 +337,83 @@ mod tests {
             let error = Settings::load(None, None, &environment(&[(name, value)])).unwrap_err();
             assert!(error.to_string().contains(wanted), "{error}");
         }
+    }
+
+    #[test]
+    fn how_providers_are_asked_is_said_for_all_and_for_each() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        let text = "[request]\nsilence_seconds = 9\nretries = 1\n\
+            [providers.openai]\nretries = 0\nrequests_per_minute = 60\n\
+            [providers.mine]\nprofile = \"ollama\"\nbase_url = \"http://h/v1\"\n\
+            quirks = { reminders = false }\n";
+        std::fs::write(&file, text).unwrap();
+        let variables = environment(&[
+            ("ATTACHE_REQUEST__NO_PROGRESS_SECONDS", "0.5"),
+            ("ATTACHE_PROVIDERS__OPENAI__MAX_IN_FLIGHT", "3"),
+        ]);
+        let settings = Settings::load(Some(&file), None, &variables).unwrap();
+        assert_eq!(settings.terms.patience.silence.as_secs(), 9);
+        assert_eq!(settings.terms.patience.no_progress.as_millis(), 500);
+        assert_eq!(settings.terms.retries.most, 1);
+        let provider = |name: &str| {
+            let found = settings.providers.iter().find(|one| one.name() == name);
+            found.unwrap().with_key(&Environment::default())
+        };
+        let (openai, mine) = (provider("openai"), provider("mine"));
+        assert_eq!(openai.terms.retries.most, 0);
+        assert_eq!(openai.terms.limits.in_flight, 3);
+        assert_eq!(openai.terms.limits.requests_per_minute, Some(60));
+        assert_eq!(openai.terms.patience, settings.terms.patience);
+        assert_eq!(mine.terms, settings.terms);
+        assert!(!mine.quirks.reminders && openai.quirks.reminders);
+        let shown = |key: &str| {
+            let found = settings.effective.iter().find(|one| one.key == key);
+            found.map(|one| (one.value.as_str(), one.source.to_string()))
+        };
+        assert_eq!(
+            shown("request.no_progress_seconds"),
+            Some(("0.5", "ATTACHE_REQUEST__NO_PROGRESS_SECONDS".to_owned()))
+        );
+        assert_eq!(
+            shown("request.retries").unwrap().1,
+            file.display().to_string()
+        );
+        for (text, wanted) in [
+            (
+                "[request]\nsilence_seconds = 0\n",
+                "request.silence_seconds must be more than 0",
+            ),
+            (
+                "[providers.openai]\nmax_in_flight = 0\n",
+                "providers.openai.max_in_flight must be",
+            ),
+            (
+                "[providers.openai]\nquirks = { spin = true }\n",
+                "providers.openai.quirks.spin is no quirk",
+            ),
+            ("[providers.x]\nprofile = \"gopher\"\n", "none of"),
+        ] {
+            std::fs::write(&file, text).unwrap();
+            let error = Settings::load(Some(&file), None, &Environment::default()).unwrap_err();
+            assert!(error.to_string().contains(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_key_comes_from_a_command_when_no_variable_holds_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        let text = "[providers.openai]\napi_key_command = \"echo from-command\"\n";
+        std::fs::write(&file, text).unwrap();
+        let settings = Settings::load(Some(&file), None, &Environment::default()).unwrap();
+        let provider = &settings.providers[0];
+        assert_eq!(provider.key_variable(), None);
+        assert!(provider.with_key(&Environment::default()).api_key.is_some());
+        assert!(
+            !format!("{:?}", settings.effective).contains("from-command"),
+            "the command may hold the key itself"
+        );
     }
 
     #[test]

@@ -140,6 +140,12 @@ impl SessionStream {
                 } => {
                     self.pieces(turn, step, offset, &text, &mut frames);
                 }
+                Change::Note => {
+                    if let Ok(row) = self.engine.row(self.session) {
+                        let session = Box::new(to_wire::session(&self.engine, &row));
+                        frames.push(self.delta(true, Patch::SessionPut { session }));
+                    }
+                }
                 Change::Record {
                     sequence,
                     item,

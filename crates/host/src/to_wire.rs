@@ -65,6 +65,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         last_at: _,
         status: is,
         view,
+        note,
     } = row;
     let outcome = view.outcome().map(|outcome| outcome.as_str().to_owned());
     let end_reason = view.end_reason().map(|reason| reason.as_str().to_owned());
@@ -118,6 +119,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         context_tokens: *context_tokens,
         result_preview: result.as_deref().map(str::to_owned),
         action: action.as_deref().filter(|_| live).map(str::to_owned),
+        note: note.as_ref().map(ToString::to_string),
         queued: *queued,
         unread: view.unread.inputs + view.unread.notices,
         waiting_for,
@@ -270,6 +272,7 @@ pub(crate) fn running(live: &LiveItem) -> Option<RunningItem> {
         text,
         reasoning: _,
         calls,
+        note: _,
     } = live;
     (*turn > 0).then(|| RunningItem {
         turn: *turn,

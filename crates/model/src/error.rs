@@ -58,6 +58,8 @@ pub enum ErrorKind {
     ContextOverflow,
     /// The stream ended before the reply was finished.
     Truncated,
+    /// The answer, or the next piece of it, did not come in time.
+    Stalled,
     /// What came is not what the dialect prescribes.
     Malformed,
     /// No rule of the script fits the request.
@@ -69,7 +71,7 @@ pub enum ErrorKind {
 impl ErrorKind {
     fn usually_retryable(self) -> bool {
         match self {
-            Self::Unreachable | Self::Overloaded | Self::Truncated => true,
+            Self::Unreachable | Self::Overloaded | Self::Truncated | Self::Stalled => true,
             Self::Auth
             | Self::Refused
             | Self::ModelUnknown
@@ -90,6 +92,7 @@ impl ErrorKind {
             Self::ModelUnknown => "model_unknown",
             Self::ContextOverflow => "context_overflow",
             Self::Truncated => "truncated",
+            Self::Stalled => "stalled",
             Self::Malformed => "malformed",
             Self::ScriptUnmatched => "script_unmatched",
             Self::Cancelled => "cancelled",

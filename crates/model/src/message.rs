@@ -17,6 +17,20 @@ pub enum Message {
     Tool(Vec<ToolResult>),
 }
 
+/// What a picture counts in bytes of text: about 1,500 tokens, whatever its file takes.
+const IMAGE_LEN: usize = 6_000;
+
+impl Message {
+    /// Bytes of all that it says.
+    #[must_use]
+    pub fn text_len(&self) -> usize {
+        match self {
+            Self::User(parts) | Self::Assistant(parts) => parts.iter().map(Part::text_len).sum(),
+            Self::Tool(results) => results.iter().map(|result| result.content.len()).sum(),
+        }
+    }
+}
+
 /// A part of a message.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Part {
@@ -44,6 +58,17 @@ impl Part {
     /// A text part.
     pub fn text(text: impl AsRef<str>) -> Self {
         Self::Text(Arc::from(text.as_ref()))
+    }
+
+    fn text_len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Reasoning { text, opaque } => {
+                text.len() + opaque.as_ref().map_or(0, |opaque| opaque.as_str().len())
+            }
+            Self::Call(call) => call.name.len() + call.arguments.len(),
+            Self::Image { .. } => IMAGE_LEN,
+        }
     }
 }
 

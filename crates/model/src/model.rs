@@ -6,6 +6,7 @@ use std::pin::Pin;
 use crate::delta::Deltas;
 use crate::error::ModelError;
 use crate::request::Request;
+use crate::terms::Terms;
 
 /// A future that is boxed and may move between threads.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -20,6 +21,11 @@ pub trait Model: Send + Sync {
 
     /// The model's id at the provider.
     fn id(&self) -> &str;
+
+    /// How it is to be asked.
+    fn terms(&self) -> Terms {
+        Terms::default()
+    }
 }
 
 /// A reply on its way. Dropping it cancels the request and closes its connection at once.

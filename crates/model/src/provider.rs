@@ -13,6 +13,7 @@ use crate::http::{self, Endpoint, HttpClient, HttpModel};
 use crate::model::Model;
 use crate::scripted::{ScriptError, Scripted};
 use crate::small_file::read_small;
+use crate::terms::ProviderTerms;
 
 /// Largest script file, in bytes.
 const SCRIPT_LIMIT: u64 = 1 << 20;
@@ -62,6 +63,8 @@ pub struct ProviderConfig {
     pub headers: Vec<(String, String)>,
     /// How it differs from the usual form of its dialect.
     pub quirks: Quirks,
+    /// How it is to be asked.
+    pub terms: ProviderTerms,
 }
 
 impl fmt::Debug for ProviderConfig {
@@ -75,6 +78,7 @@ impl fmt::Debug for ProviderConfig {
             key_variable,
             headers,
             quirks,
+            terms,
         } = self;
         let headers: Vec<_> = headers.iter().map(|(name, _)| name).collect();
         f.debug_struct("ProviderConfig")
@@ -84,6 +88,7 @@ impl fmt::Debug for ProviderConfig {
             .field("key_variable", key_variable)
             .field("headers", &headers)
             .field("quirks", quirks)
+            .field("terms", terms)
             .finish_non_exhaustive()
     }
 }
@@ -152,6 +157,7 @@ pub struct Providers {
     lookup: Lookup,
     extra: Vec<ProviderConfig>,
     client: Arc<HttpClient>,
+    default_terms: ProviderTerms,
     scripts: Vec<(String, String)>,
     script_folder: Option<PathBuf>,
     /// Scripts that were loaded, so that their kept counters live as long as this value.
@@ -226,6 +232,7 @@ impl Providers {
             lookup: Box::new(lookup),
             extra,
             client: Arc::default(),
+            default_terms: ProviderTerms::default(),
             scripts: Vec::new(),
             script_folder: None,
             loaded: Mutex::default(),
@@ -236,6 +243,13 @@ impl Providers {
     #[must_use]
     pub fn with_client(mut self, client: Arc<HttpClient>) -> Self {
         self.client = client;
+        self
+    }
+
+    /// How presets are to be asked that nobody configured.
+    #[must_use]
+    pub fn with_terms(mut self, terms: ProviderTerms) -> Self {
+        self.default_terms = terms;
         self
     }
 
@@ -307,6 +321,7 @@ impl Providers {
                 api_key_from: format!("api_key_env of [providers.{provider}]"),
                 headers: config.headers.clone(),
                 quirks: config.quirks.clone(),
+                terms: config.terms.clone(),
             };
             return self.over_http(endpoint, id);
         }
@@ -367,6 +382,7 @@ impl Providers {
             } else {
                 (preset.quirks)()
             },
+            terms: self.default_terms.clone(),
         }
     }
 
@@ -401,12 +417,16 @@ impl Providers {
                 variable: variable.to_owned(),
             });
         }
-        let places = self.client.places(&endpoint.places_key());
+        let gate = self.client.gate(
+            &endpoint.provider,
+            &endpoint.base_url,
+            &endpoint.terms.limits,
+        );
         Ok(Arc::new(HttpModel {
             endpoint: Arc::new(endpoint),
             id: id.into(),
             client: Arc::clone(&self.client),
-            places,
+            gate,
         }))
     }
 
@@ -442,6 +462,11 @@ impl Providers {
 }
 
 impl ProviderConfig {
+    /// Names of the presets that are providers.
+    pub fn preset_names() -> Vec<&'static str> {
+        PRESETS.iter().map(|preset| preset.name).collect()
+    }
+
     /// The preset of a name, as somebody would configure it: without what variables say.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
@@ -454,6 +479,7 @@ impl ProviderConfig {
             key_variable: preset.key_variable.map(str::to_owned),
             headers: Vec::new(),
             quirks: (preset.quirks)(),
+            terms: ProviderTerms::default(),
         })
     }
 }

@@ -23,6 +23,16 @@ pub struct Request {
     pub options: Arc<Options>,
 }
 
+impl Request {
+    /// Bytes of all that it says: instructions, conversation and tools. Pictures count what a usual one costs.
+    #[must_use]
+    pub fn text_len(&self) -> usize {
+        let system = self.system.as_deref().map_or(0, str::len);
+        let messages: usize = self.messages.iter().map(Message::text_len).sum();
+        system + messages + self.tools.text_len()
+    }
+}
+
 /// A tool as it is offered to the model.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct ToolSpec {
@@ -53,6 +63,15 @@ impl ToolSet {
     /// The tools.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
+    }
+
+    /// Bytes of all names, descriptions and schemas.
+    #[must_use]
+    pub fn text_len(&self) -> usize {
+        let of = |spec: &ToolSpec| {
+            spec.name.len() + spec.description.len() + spec.input_schema.as_str().len()
+        };
+        self.specs.iter().map(of).sum()
     }
 
     /// Whether there are none.

@@ -85,6 +85,8 @@ pub struct SessionView {
     pub result_preview: Option<String>,
     /// The tool that runs now, or what else it is doing.
     pub action: Option<String>,
+    /// What its run waits for instead of going on: a retry, its turn at the provider.
+    pub note: Option<String>,
     /// Input that waits in its queues.
     pub queued: u32,
     /// Mail that lies unread: input and notices.

@@ -99,3 +99,10 @@ impl Time for TestTime {
         Builder::from_unix_timestamp_millis(millis, &random).into_uuid()
     }
 }
+
+/// The clock that deadlines go by, for tests that measure on a paused one.
+#[must_use]
+#[expect(clippy::disallowed_methods, reason = "this is the tests' clock")]
+pub fn instant() -> tokio::time::Instant {
+    tokio::time::Instant::now()
+}

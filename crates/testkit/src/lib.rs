@@ -11,8 +11,8 @@ mod slow;
 mod world;
 
 /// A request as a puppet gets it.
-pub use attache_model::{Message, Request};
-pub use clock::{TestTime, pass, timed};
+pub use attache_model::{self as model, Message, Request};
+pub use clock::{TestTime, instant, pass, timed};
 pub use dice::Dice;
 pub use faulty::FaultyStore;
 pub use history::well_formed;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use attache_engine::{EngineError, Environment, Models};
 use attache_model::{
     BoxFuture, Delta, Deltas, Message, Model, ModelError, ModelStream, Part, Request, StopReason,
-    StreamStep, Usage,
+    StreamStep, Terms, Usage,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -60,6 +60,8 @@ pub enum Piece {
     Wait(Gate),
     /// Take this long.
     Pause(Duration),
+    /// A sign of life that says nothing.
+    Ping,
     /// The stream fails.
     Fail(ModelError),
     /// The model stops for this reason instead of the usual one.
@@ -83,6 +85,7 @@ type Say = dyn Fn(&Request) -> Vec<Piece> + Send + Sync;
 /// See the module. It remembers every request that it got.
 #[derive(Clone)]
 pub struct Puppet {
+    terms: Terms,
     say: Arc<Mutex<Arc<Say>>>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
@@ -97,9 +100,17 @@ impl Puppet {
     /// A puppet that says what `say` tells it.
     pub fn new(say: impl Fn(&Request) -> Vec<Piece> + Send + Sync + 'static) -> Self {
         Self {
+            terms: Terms::default(),
             say: Arc::new(Mutex::new(Arc::new(say))),
             requests: Arc::default(),
         }
+    }
+
+    /// The same puppet, asked in other ways.
+    #[must_use]
+    pub fn with_terms(mut self, terms: Terms) -> Self {
+        self.terms = terms;
+        self
     }
 
     /// Tells it what to say from now on.
@@ -213,6 +224,7 @@ impl Model for Puppet {
             number,
             calls: 0,
             stopped: false,
+            pause: None,
         })
     }
 
@@ -223,6 +235,10 @@ impl Model for Puppet {
     fn id(&self) -> &'static str {
         "puppet"
     }
+
+    fn terms(&self) -> Terms {
+        self.terms.clone()
+    }
 }
 
 struct Reply {
@@ -230,6 +246,7 @@ struct Reply {
     number: usize,
     calls: usize,
     stopped: bool,
+    pause: Option<std::pin::Pin<Box<tokio::time::Sleep>>>,
 }
 
 impl ModelStream for Reply {
@@ -241,7 +258,12 @@ impl ModelStream for Reply {
                 return StreamStep::Bytes;
             }
             if let Some(Piece::Pause(time)) = self.pieces.front() {
-                tokio::time::sleep(*time).await;
+                // Asked again after it was dropped, it waits for what is left.
+                let sleep = self
+                    .pause
+                    .get_or_insert_with(|| Box::pin(tokio::time::sleep(*time)));
+                sleep.await;
+                self.pause = None;
                 self.pieces.pop_front();
                 return StreamStep::Bytes;
             }
@@ -264,7 +286,7 @@ impl ModelStream for Reply {
                     self.stopped = true;
                     out.push(Delta::Stop(reason));
                 }
-                Some(Piece::Wait(_) | Piece::Pause(_)) => {}
+                Some(Piece::Wait(_) | Piece::Pause(_) | Piece::Ping) => {}
                 None => {
                     if !self.stopped {
                         let calls = self.calls > 0;

@@ -44,6 +44,7 @@ const CLOCKS: &[Except] = &[Except::Named("clock.rs"), Except::Under("xtask/")];
 const LAUNCHERS: &[Except] = &[
     Except::Under("crates/sandbox/"),
     Except::File("crates/client/src/daemon.rs"),
+    Except::File("crates/host/src/key_command.rs"),
     Except::Under("xtask/"),
     Except::Tests,
 ];

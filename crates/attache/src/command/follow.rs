@@ -213,6 +213,8 @@ struct Shown<'a> {
     /// Text was printed, and its line is not ended.
     open_line: bool,
     status: String,
+    /// What the run was last said to wait for.
+    waits: Option<String>,
 }
 
 impl<'a> Shown<'a> {
@@ -232,6 +234,7 @@ impl<'a> Shown<'a> {
             unpainted: false,
             open_line: false,
             status: String::new(),
+            waits: None,
         }
     }
 
@@ -375,12 +378,21 @@ impl<'a> Shown<'a> {
 
     fn session(&mut self, session: &SessionView) {
         let status = session.status.as_str();
-        if self.output.is_json() && self.status != status {
+        let noted = self.waits != session.note;
+        if self.output.is_json() && (self.status != status || noted) {
             self.output.value(&json!({
                 "type": "status", "session_id": session.session_id, "status": status,
+                "note": session.note,
             }));
         }
         status.clone_into(&mut self.status);
+        if noted {
+            self.waits.clone_from(&session.note);
+            // A painted tree and its lines show it themselves.
+            if let (Some(note), None, false) = (&self.waits, &self.lines, self.output.is_live()) {
+                self.output.note(&format!("attache: {note}"));
+            }
+        }
     }
 
     fn end_line(&mut self) {

@@ -24,6 +24,17 @@ pub enum Dialect {
 }
 
 impl Dialect {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::OpenAiChat, Self::Anthropic];
+
+    /// The dialect of a name in settings.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|dialect| dialect.as_str() == name)
+    }
+
     /// Its name in settings.
     #[must_use]
     pub fn as_str(self) -> &'static str {

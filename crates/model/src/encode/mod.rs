@@ -33,6 +33,8 @@ pub struct Quirks {
     pub cache_marks: bool,
     /// Messages: the limit of output tokens when the request has none, because the field is required there.
     pub default_max_tokens: u32,
+    /// Remind the model once of an empty answer, or of an action that was claimed or announced without a call.
+    pub reminders: bool,
 }
 
 impl Default for Quirks {
@@ -44,7 +46,30 @@ impl Default for Quirks {
             plain_root_schema: true,
             cache_marks: true,
             default_max_tokens: 8192,
+            reminders: true,
         }
+    }
+}
+
+/// A change of a quirk that cannot be made.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct QuirkError(String);
+
+impl Quirks {
+    /// Sets one by its name, for settings.
+    ///
+    /// # Errors
+    /// When there is none of this name, or its value has another form.
+    pub fn set(&mut self, key: &str, value: &str) -> Result<(), QuirkError> {
+        let truth = value
+            .parse()
+            .map_err(|_fault| QuirkError(format!("must be true or false, not {value:?}")));
+        match key {
+            "reminders" => self.reminders = truth?,
+            _ => return Err(QuirkError("is no quirk".to_owned())),
+        }
+        Ok(())
     }
 }
 

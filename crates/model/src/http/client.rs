@@ -1,4 +1,4 @@
-//! The connections of the process: which client serves which address, and how many requests may be in flight.
+//! The connections of the process: which client serves which address, and the line before each provider.
 
 use std::collections::HashMap;
 use std::error::Error as _;
@@ -6,12 +6,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
-
 use crate::error::{ErrorKind, ModelError};
+use crate::gate::{Gate, GateLimits};
 
-/// Requests in flight to one provider; more wait for a place.
-const IN_FLIGHT: usize = 64;
+/// Connections to one provider that are kept for the next request.
+const KEPT: usize = 64;
 /// How long a connection may take to be made.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 
@@ -24,7 +23,7 @@ pub struct HttpClient {
     plain: OnceLock<reqwest::Client>,
     /// For `https`.
     tls: OnceLock<reqwest::Client>,
-    places: Mutex<HashMap<String, Arc<Semaphore>>>,
+    gates: Mutex<HashMap<(String, GateLimits), Arc<Gate>>>,
 }
 
 impl fmt::Debug for HttpClient {
@@ -61,16 +60,17 @@ impl HttpClient {
         Ok(cell.get_or_init(|| client).clone())
     }
 
-    /// The places of one provider, by name and address.
-    pub(crate) fn places(&self, key: &str) -> Arc<Semaphore> {
-        let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = places.get(key) {
+    /// The line before one provider, by its address and what it takes; `name` is for people.
+    pub(crate) fn gate(&self, name: &str, address: &str, limits: &GateLimits) -> Arc<Gate> {
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        let key = (format!("{name} {address}"), limits.clone());
+        if let Some(known) = gates.get(&key) {
             return Arc::clone(known);
         }
-        places.retain(|_, semaphore| Arc::strong_count(semaphore) > 1);
-        let semaphore = Arc::new(Semaphore::new(IN_FLIGHT));
-        places.insert(key.to_owned(), Arc::clone(&semaphore));
-        semaphore
+        gates.retain(|_, gate| Arc::strong_count(gate) > 1);
+        let gate = Arc::new(Gate::new(name, limits));
+        gates.insert(key, Arc::clone(&gate));
+        gate
     }
 }
 
@@ -80,7 +80,7 @@ fn builder(tls: Option<rustls::ClientConfig>) -> reqwest::ClientBuilder {
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_LIMIT)
         .tcp_nodelay(true)
-        .pool_max_idle_per_host(IN_FLIGHT);
+        .pool_max_idle_per_host(KEPT);
     match tls {
         Some(tls) => builder.tls_backend_preconfigured(tls),
         None => builder,
@@ -152,18 +152,19 @@ mod tests {
     }
 
     #[test]
-    fn places_are_shared_by_name_and_forgotten_when_unused() {
+    fn a_line_is_shared_by_name_address_and_limits_and_forgotten_when_unused() {
         let client = HttpClient::new();
-        let first = client.places("a");
-        assert!(Arc::ptr_eq(&first, &client.places("a")));
-        let held: Vec<_> = (0..IN_FLIGHT)
-            .map(|_| Arc::clone(&first).try_acquire_owned().unwrap())
-            .collect();
-        assert!(first.try_acquire().is_err(), "one more waits");
-        drop(held);
-        client.places("b");
-        client.places("c");
-        assert_eq!(client.places.lock().unwrap().len(), 2, "b is forgotten");
+        let limits = GateLimits::default();
+        let narrow = GateLimits {
+            in_flight: 1,
+            ..GateLimits::default()
+        };
+        let first = client.gate("a", "u", &limits);
+        assert!(Arc::ptr_eq(&first, &client.gate("a", "u", &limits)));
+        assert!(!Arc::ptr_eq(&first, &client.gate("a", "u", &narrow)));
+        client.gate("b", "u", &limits);
+        client.gate("c", "u", &limits);
+        assert_eq!(client.gates.lock().unwrap().len(), 2, "b is forgotten");
     }
 
     #[test]

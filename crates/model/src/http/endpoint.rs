@@ -13,6 +13,7 @@ use crate::encode::Quirks;
 use crate::error::{ErrorKind, ModelError};
 use crate::fault;
 use crate::provider::Secret;
+use crate::terms::ProviderTerms;
 
 /// Most bytes of an error body that are read.
 const ERROR_BODY_LIMIT: usize = 64 * 1024;
@@ -29,14 +30,10 @@ pub(crate) struct Endpoint {
     pub(crate) api_key_from: String,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) quirks: Quirks,
+    pub(crate) terms: ProviderTerms,
 }
 
 impl Endpoint {
-    /// What tells one set of places from another.
-    pub(crate) fn places_key(&self) -> String {
-        format!("{} {}", self.provider, self.base_url)
-    }
-
     pub(super) fn url(&self) -> Result<reqwest::Url, ModelError> {
         let address = self.dialect.endpoint(&self.base_url);
         reqwest::Url::parse(&address).map_err(|fault| {

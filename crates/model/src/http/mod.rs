@@ -1,5 +1,4 @@
-//! The thin shell between a decoder and the network: one client for the process, places in flight, the answer's status
-//! and head, and the one timer of this crate (patience for usage after the model has stopped). It does not retry.
+//! The thin shell between a decoder and the network: one client for the process, the answer's status and head, and the one timer of this crate (patience for usage after the model has stopped). It does not retry.
 
 mod client;
 mod endpoint;
@@ -9,7 +8,6 @@ use std::time::Duration;
 
 use reqwest::Response;
 use reqwest::header::HeaderMap;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 pub use self::client::HttpClient;
@@ -20,9 +18,11 @@ use crate::clock;
 use crate::delta::{Delta, Deltas};
 use crate::dialect::{Decoder, Phase, truncated};
 use crate::error::{ErrorKind, ModelError};
+use crate::gate::Gate;
 use crate::model::{BoxFuture, Model, ModelStream, StreamStep};
 use crate::request::Request;
 use crate::sse::SseReader;
+use crate::terms::{ProviderTerms, Terms};
 
 /// How long usage may take after the model has stopped, when no terminal event comes.
 const USAGE_PATIENCE: Duration = Duration::from_secs(2);
@@ -32,7 +32,7 @@ pub(crate) struct HttpModel {
     pub(crate) endpoint: Arc<Endpoint>,
     pub(crate) id: Arc<str>,
     pub(crate) client: Arc<HttpClient>,
-    pub(crate) places: Arc<Semaphore>,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl Model for HttpModel {
@@ -41,9 +41,9 @@ impl Model for HttpModel {
             request.model = Arc::clone(&self.id);
         }
         let endpoint = Arc::clone(&self.endpoint);
-        let (client, places) = (Arc::clone(&self.client), Arc::clone(&self.places));
+        let client = Arc::clone(&self.client);
         let decoder = endpoint.dialect.decoder();
-        let opening = Box::pin(open(Arc::clone(&endpoint), client, places, request));
+        let opening = Box::pin(open(Arc::clone(&endpoint), client, request));
         Box::new(HttpStream {
             endpoint,
             state: State::Opening(opening),
@@ -58,6 +58,20 @@ impl Model for HttpModel {
 
     fn id(&self) -> &str {
         &self.id
+    }
+
+    fn terms(&self) -> Terms {
+        let ProviderTerms {
+            patience,
+            retries,
+            limits: _,
+        } = self.endpoint.terms;
+        Terms {
+            patience,
+            retries,
+            gate: Some(Arc::clone(&self.gate)),
+            reminders: self.endpoint.quirks.reminders,
+        }
     }
 }
 
@@ -77,11 +91,10 @@ enum State {
     Over(StreamStep),
 }
 
-/// An answer whose head has come. Dropping it closes the connection and gives the place back.
+/// An answer whose head has come. Dropping it closes the connection.
 struct Opened {
     response: Response,
     notices: Vec<String>,
-    _place: OwnedSemaphorePermit,
 }
 
 impl ModelStream for HttpStream {
@@ -208,13 +221,8 @@ impl HttpStream {
 async fn open(
     endpoint: Arc<Endpoint>,
     client: Arc<HttpClient>,
-    places: Arc<Semaphore>,
     request: Request,
 ) -> Result<Opened, ModelError> {
-    let place = places
-        .acquire_owned()
-        .await
-        .map_err(|_| ModelError::new(ErrorKind::Cancelled, "the client is shutting down"))?;
     let url = endpoint.url()?;
     let client = client.for_url(&url)?;
     let encoded = endpoint.dialect.encode(&request, &endpoint.quirks);
@@ -230,7 +238,6 @@ async fn open(
         return Ok(Opened {
             response,
             notices: encoded.notices,
-            _place: place,
         });
     }
     Err(endpoint.refused(response).await)

@@ -523,7 +523,7 @@ fn check_call(name: &str, wire: &WireAction, known: &dyn Fn(&str) -> bool) -> Ch
 }
 
 fn error_kind(word: &str) -> Checked<ErrorKind> {
-    const KINDS: [ErrorKind; 8] = [
+    const KINDS: [ErrorKind; 9] = [
         ErrorKind::Auth,
         ErrorKind::Unreachable,
         ErrorKind::Overloaded,
@@ -531,6 +531,7 @@ fn error_kind(word: &str) -> Checked<ErrorKind> {
         ErrorKind::ModelUnknown,
         ErrorKind::ContextOverflow,
         ErrorKind::Truncated,
+        ErrorKind::Stalled,
         ErrorKind::Malformed,
     ];
     KINDS

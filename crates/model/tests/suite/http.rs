@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use attache_model::{
     Delta, Deltas, Dialect, ErrorKind, Json, Message, Model, ModelError, Part, ProviderConfig,
-    Providers, Quirks, Request, ResolveError, Secret, StreamStep, ToolSet, ToolSpec,
+    ProviderTerms, Providers, Quirks, Request, ResolveError, Secret, StreamStep, ToolSet, ToolSpec,
 };
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -120,6 +120,7 @@ fn config(dialect: Dialect, base_url: &str) -> ProviderConfig {
         api_key: Some(Secret::new("key-of-the-test")),
         headers: vec![("x-extra".into(), "extra-of-the-test".into())],
         quirks: Quirks::default(),
+        terms: ProviderTerms::default(),
     }
 }
 
