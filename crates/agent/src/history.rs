@@ -8,14 +8,23 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use attache_model::{Json, Message, Part, ToolCall, ToolResult};
-use attache_session::{CallId, CallResult, Event, NewCall, StepText};
+use attache_session::{CallId, CallResult, Cut, Event, NewCall, StepText};
+
+use crate::bounded::{READ_RESULT, bounded};
 
 /// The messages of a session, growing with its events.
 #[derive(Clone, Debug, Default)]
 pub struct History {
     messages: Vec<Message>,
-    /// Parts of the assistant message that is being built.
+    /// Where each message begins; as many as there are messages.
+    marks: Vec<Cut>,
+    /// Where the history has come to.
+    now: Cut,
+    /// Where it was last cut.
+    last_cut: Cut,
+    /// Parts of the assistant message that is being built, and where it began.
     said: Vec<Part>,
+    said_at: Cut,
     calls: Vec<NewCall>,
     results: HashMap<CallId, CallResult>,
     ids: HashSet<CallId>,
@@ -31,15 +40,26 @@ impl History {
     /// Folds an event in; what a model must not see is passed over.
     pub fn push(&mut self, event: &Event) {
         match event {
-            Event::Consumed { item, .. } => {
+            Event::Consumed { turn, item, .. } => {
                 self.flush();
+                self.enter(*turn);
+                self.marks.push(self.now);
                 self.messages
                     .push(Message::User(vec![Part::Text(Arc::clone(&item.text))]));
             }
-            Event::Said { step, .. } => {
+            Event::Said { turn, step } => {
                 self.flush();
+                self.enter(*turn);
+                self.said_at = self.now;
+                self.now.steps += 1;
                 self.say(step);
             }
+            Event::Compacted {
+                cut,
+                step,
+                restated,
+                ..
+            } => self.cut(*cut, &step.text, restated),
             Event::CallStarted { call, .. } => {
                 self.ids.insert(Arc::clone(&call.id));
                 self.said.push(Part::Call(ToolCall {
@@ -55,8 +75,52 @@ impl History {
                 self.results
                     .insert(Arc::clone(&result.call), result.clone());
             }
-            Event::TurnStarted { .. } | Event::TurnEnded { .. } => self.flush(),
+            Event::TurnStarted { turn } => {
+                self.flush();
+                self.enter(*turn);
+            }
+            Event::TurnEnded { .. } => self.flush(),
             _ => {}
+        }
+    }
+
+    /// Puts a summary in the place of everything before a cut.
+    fn cut(&mut self, cut: Cut, summary: &str, restated: &str) {
+        self.flush();
+        let kept = self.marks.partition_point(|mark| *mark < cut);
+        self.messages.drain(..kept);
+        self.marks.drain(..kept);
+        let told = crate::compaction::told(summary, restated);
+        self.messages
+            .insert(0, Message::User(vec![Part::text(told)]));
+        self.last_cut = cut;
+        // Before every other mark: the next cut takes it too.
+        self.marks.insert(0, Cut::default());
+    }
+
+    /// Where the history has come to: a cut here leaves nothing of it.
+    #[must_use]
+    pub fn end(&self) -> Cut {
+        self.now
+    }
+
+    /// Where it was last cut; the beginning when it never was.
+    #[must_use]
+    pub fn last_cut(&self) -> Cut {
+        self.last_cut
+    }
+
+    /// The messages with the place where each begins. A call and its results begin together.
+    #[must_use]
+    pub fn marked(&self) -> Vec<(Cut, Message)> {
+        let mut whole = self.clone();
+        whole.flush();
+        whole.marks.into_iter().zip(whole.messages).collect()
+    }
+
+    fn enter(&mut self, turn: attache_session::TurnId) {
+        if self.now.turn != turn {
+            self.now = Cut { turn, steps: 0 };
         }
     }
 
@@ -104,6 +168,7 @@ impl History {
         let mut messages = std::mem::take(&mut self.messages);
         complete(&self.said, &self.calls, &self.results, &mut messages);
         self.messages = messages;
+        self.marks.resize(self.messages.len(), self.said_at);
         self.said.clear();
         self.calls.clear();
         self.results.clear();
@@ -126,7 +191,11 @@ fn complete(
     }
     let answer = |call: &NewCall| {
         let (content, is_error) = match results.get(&call.id) {
-            Some(result) => (Arc::clone(&result.content), result.is_error),
+            // What reads on in a long result is not cut once more.
+            Some(result) if *call.name == *READ_RESULT => {
+                (Arc::clone(&result.content), result.is_error)
+            }
+            Some(result) => (bounded(&result.content, &call.id), result.is_error),
             None => ("No result was recorded for this call.".into(), true),
         };
         ToolResult {

@@ -5,6 +5,8 @@
 //! tools that it asks for, and tells it what came of them.
 
 pub mod asking;
+mod bounded;
+mod compaction;
 mod definition;
 mod history;
 mod port;
@@ -13,6 +15,8 @@ mod tool;
 mod toolset;
 mod turn;
 
+pub use bounded::{PAGE_CHARS, READ_RESULT, RESULT_CHARS, ResultPage, page as result_page};
+pub use compaction::{Measure, Plan, SUMMARISE, budget, plan as compaction_plan};
 pub use definition::{
     Definition, DefinitionError, Limits, MarkdownDialect, Parameter, ParameterError, SubAgent,
     field_line,

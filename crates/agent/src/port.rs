@@ -12,6 +12,7 @@ use attache_session::{
 };
 use serde_json::Value;
 
+use crate::bounded::ResultPage;
 use crate::tool::ToolError;
 
 /// Who asks.
@@ -314,6 +315,15 @@ pub trait Sessions: Send + Sync {
         session: SessionId,
         query: EventQuery,
     ) -> PortFuture<'a, EventPage>;
+
+    /// Reads on in a long result of a call of the caller's own; `cursor` counts characters. None for a call that has
+    /// no result.
+    fn read_result<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: String,
+        cursor: u64,
+    ) -> PortFuture<'a, Option<ResultPage>>;
 
     /// Waits for a session.
     fn wait<'a>(

@@ -24,6 +24,21 @@ pub trait Tool: Send + Sync {
         true
     }
 
+    /// Whether the same call may well be made again and again, because waiting or looking once more is what it is for.
+    fn may_repeat(&self) -> bool {
+        false
+    }
+
+    /// Checks arguments before a call, for a tool that only passes them on: a server's, say. Others check them
+    /// themselves, where they also adjust.
+    ///
+    /// # Errors
+    ///
+    /// A text for the model that says what to mend.
+    fn check(&self, _arguments: &Value) -> Result<(), String> {
+        Ok(())
+    }
+
     /// Calls it. `arguments` is a JSON object; whether it fits the schema is checked by the tool.
     fn call<'a>(&'a self, context: CallContext, arguments: Value) -> ToolFuture<'a>;
 }

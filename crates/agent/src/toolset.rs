@@ -23,6 +23,8 @@ pub trait Toolset: Send + Sync {
 #[derive(Clone, Default)]
 pub struct Toolsets {
     sets: Vec<Arc<dyn Toolset>>,
+    /// Tools that every belt has that has any: they serve the others.
+    always: Vec<Arc<dyn Tool>>,
 }
 
 /// A definition asks for what nobody has.
@@ -53,6 +55,13 @@ impl Toolsets {
         self
     }
 
+    /// Adds a tool that every definition gets that has any.
+    #[must_use]
+    pub fn with_always(mut self, tool: Arc<dyn Tool>) -> Self {
+        self.always.push(tool);
+        self
+    }
+
     /// The kinds, in order.
     #[must_use]
     pub fn kinds(&self) -> Vec<&'static str> {
@@ -78,12 +87,18 @@ impl Toolsets {
                 }
             }
         }
+        left.retain(|name| !self.always.iter().any(|tool| **name == *tool.spec().name));
         match left.first() {
             Some(name) => Err(ToolsetError::Unknown {
                 name: (*name).clone(),
                 known: self.kinds().join(", "),
             }),
-            None => Ok(Toolbelt::new(wanted)),
+            None => {
+                if !names.is_empty() {
+                    wanted.extend(self.always.iter().map(Arc::clone));
+                }
+                Ok(Toolbelt::new(wanted))
+            }
         }
     }
 }

@@ -2,23 +2,32 @@
 //!
 //! It asks the model, records the step, starts the calls, records their results, and asks again,
 //! until the model has nothing more to call, a limit is reached, something fails or it is
-//! cancelled. It starts nothing by itself and knows no time.
+//! cancelled. When the conversation outgrows the model's context it makes room first. It starts
+//! nothing by itself and knows no time.
+
+mod reminders;
+mod repeats;
+mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use attache_model::{
-    Assembler, Completion, Delta, Message, ModelError, Options, Part, Request, StopReason, ToolCall,
+    Assembler, Completion, Delta, ErrorKind, Message, ModelError, Options, Part, Request,
+    StopReason, ToolCall,
 };
 use attache_session::{
-    CallId, CallResult, EndReason, ErrorCode, Event, NewCall, QueueId, QueuedItem, ResultOrigin,
-    StepText, TurnId, Usage,
+    CallId, CallResult, Cut, EndReason, ErrorCode, Event, NewCall, QueueId, QueuedItem,
+    ResultOrigin, StepText, TurnId, Usage,
 };
 use serde_json::Value;
 
 use crate::history::{History, reasoning_json};
 use crate::tool::{ToolError, ToolOutcome};
 use crate::toolset::Toolbelt;
+
+use repeats::Repeats;
+use room::Room;
 
 /// What the last round of a run that reached its limit is asked.
 pub const SUMMARY_REQUEST: &str = "You have reached the limit of rounds for this run, and no more \
@@ -41,6 +50,12 @@ pub struct TurnConfig {
     pub options: Arc<Options>,
     /// Rounds at most; the last one is without tools. At least 1.
     pub iteration_limit: u32,
+    /// Whether answers that are none (nothing, an announcement, a claim) are answered with a reminder.
+    pub reminders: bool,
+    /// Tokens that the model's context holds; none when that is not known.
+    pub context_limit: Option<u64>,
+    /// The share of it at which room is made.
+    pub compact_at: f64,
 }
 
 /// What happened.
@@ -62,6 +77,11 @@ pub enum Input {
         call: CallId,
         /// What it came to.
         outcome: ToolOutcome,
+    },
+    /// The cut that was last given out is on record; this is told again beside the summary.
+    CompactionRecorded {
+        /// The request that is being worked on, and what the driver added.
+        restated: Arc<str>,
     },
     /// Results are on record, and this input joined the turn behind them.
     ResultsRecorded {
@@ -88,12 +108,25 @@ pub struct ToolStart {
 pub enum Output {
     /// Ask the model. An earlier request is over.
     Ask(Box<Request>),
+    /// Ask the model for a summary; what it says is nobody's answer.
+    Summarise(Box<Request>),
     /// Record what was said and the calls that follow.
     RecordStep {
         /// What was said.
         step: StepText,
         /// The calls.
         calls: Vec<NewCall>,
+    },
+    /// Record that the conversation is cut. The driver adds what else is to be told again.
+    RecordCompaction {
+        /// Where.
+        cut: Cut,
+        /// The summary.
+        step: StepText,
+        /// The request that is being worked on, if it was cut off.
+        request: String,
+        /// Tokens of the prompt before.
+        before: Option<u64>,
     },
     /// Start a call.
     Start(ToolStart),
@@ -113,7 +146,19 @@ pub enum Output {
 enum Phase {
     Waiting,
     Asking(Assembler),
-    RecordingStep { later: Vec<ToolStart> },
+    Summarising {
+        answer: Assembler,
+        cut: Cut,
+        request: String,
+    },
+    RecordingCut {
+        cut: Cut,
+        summary: Arc<str>,
+    },
+    RecordingStep {
+        later: Vec<ToolStart>,
+        then: Then,
+    },
     Calling,
     Ended,
 }
@@ -129,12 +174,30 @@ pub struct Turn {
     /// Results that are given out and not yet on record.
     recording: bool,
     spoke: bool,
+    repeats: Repeats,
+    /// Calls have been made in this run.
+    called: bool,
+    /// Reminded of an empty answer, and of an announcement or a claim.
+    reminded: (bool, bool),
+    /// What the next request says at its end; it is no part of the history.
+    remark: Option<String>,
+    room: Room,
+}
+
+/// What follows a step that is on record.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// Its calls.
+    Calls,
+    /// Another request: the model was reminded.
+    Ask,
 }
 
 impl Turn {
     /// A turn over the history up to and with its own input.
     #[must_use]
     pub fn new(config: TurnConfig, history: History) -> Self {
+        let room = Room::new(&config, &history);
         Self {
             config,
             history,
@@ -143,6 +206,11 @@ impl Turn {
             open: BTreeMap::new(),
             recording: false,
             spoke: false,
+            repeats: Repeats::default(),
+            called: false,
+            reminded: (false, false),
+            remark: None,
+            room,
         }
     }
 
@@ -154,12 +222,24 @@ impl Turn {
             (Input::Begin, Phase::Waiting) => self.ask(),
             (Input::Delta(Delta::Failed(error)), Phase::Asking(_))
             | (Input::ModelFailed(error), Phase::Asking(_)) => self.model_failed(&error),
-            (Input::Delta(delta), Phase::Asking(answer)) => {
+            (Input::Delta(Delta::Failed(error)), Phase::Summarising { .. })
+            | (Input::ModelFailed(error), Phase::Summarising { .. }) => self.summary_failed(&error),
+            (Input::Delta(delta), Phase::Asking(answer) | Phase::Summarising { answer, .. }) => {
                 answer.push(&delta);
                 Vec::new()
             }
             (Input::ModelEnded, Phase::Asking(_)) => self.model_ended(),
-            (Input::StepRecorded, Phase::RecordingStep { later }) => {
+            (Input::ModelEnded, Phase::Summarising { .. }) => self.summarised(),
+            (Input::CompactionRecorded { restated }, Phase::RecordingCut { .. }) => {
+                self.cut_recorded(&restated)
+            }
+            (
+                Input::StepRecorded,
+                Phase::RecordingStep {
+                    then: Then::Ask, ..
+                },
+            ) => self.ask(),
+            (Input::StepRecorded, Phase::RecordingStep { later, .. }) => {
                 let later = std::mem::take(later);
                 self.phase = Phase::Calling;
                 let mut out: Vec<Output> = later.into_iter().map(Output::Start).collect();
@@ -180,21 +260,34 @@ impl Turn {
     }
 
     fn ask(&mut self) -> Vec<Output> {
+        let mut messages = self.history.messages();
+        if let Some(out) = self.make_room_in_time(&messages) {
+            return out;
+        }
         self.round += 1;
         let last = self.is_last_round() && self.round > 1;
-        let mut messages = self.history.messages();
+        let remarks = [self.remark.take(), self.repeats.remark()];
+        for remark in remarks.into_iter().flatten().filter(|_| !last) {
+            messages.push(Message::User(vec![Part::text(remark)]));
+        }
         if last {
             messages.push(Message::User(vec![Part::text(SUMMARY_REQUEST)]));
         }
         self.phase = Phase::Asking(Assembler::new());
-        vec![Output::Ask(Box::new(Request {
+        let request = self.request(messages, !last);
+        self.room.asked(request.text_len());
+        vec![Output::Ask(Box::new(request))]
+    }
+
+    fn request(&self, messages: Vec<Message>, tools_allowed: bool) -> Request {
+        Request {
             model: Arc::clone(&self.config.model_id),
             system: Some(Arc::clone(&self.config.system)),
             messages,
             tools: Arc::clone(self.config.tools.offered()),
-            tools_allowed: !last,
+            tools_allowed,
             options: Arc::clone(&self.config.options),
-        }))]
+        }
     }
 
     fn model_ended(&mut self) -> Vec<Output> {
@@ -202,8 +295,10 @@ impl Turn {
             return Vec::new();
         };
         let completion = answer.finish();
+        self.room.answered(completion.usage.input);
         let step = self.step_of(&completion, false);
-        self.spoke |= !step.text.trim().is_empty();
+        let silent = step.text.trim().is_empty();
+        self.spoke |= !silent;
         let last = self.is_last_round();
         let calls: Vec<&ToolCall> = completion.calls().collect();
         // A stop for length, refusal or filter leaves calls that may be cut: they never run.
@@ -213,9 +308,31 @@ impl Turn {
             Some(StopReason::ContentFilter) => Some(EndReason::ContentFilter),
             _ if last && self.round > 1 => Some(EndReason::IterationLimit),
             _ if !calls.is_empty() => None,
+            _ if let Some(remark) = self.reminder(&step.text) => {
+                return self.remind(step, remark);
+            }
             _ if self.spoke => Some(EndReason::Completed),
             _ => Some(EndReason::NoOutput),
         };
+        let repeated = calls.iter().find(|call| {
+            let counts = self.counts(&call.name);
+            counts
+                && self
+                    .repeats
+                    .is_too_often(self.round, &call.name, &call.arguments)
+        });
+        if let (None, Some(call)) = (reason, repeated) {
+            let (name, _) = attache_session::preview(&call.name, 64);
+            let error = format!(
+                "the model has made the same call of {name:?} three times in a row, with the same result"
+            );
+            self.phase = Phase::Ended;
+            return vec![Output::End {
+                reason: EndReason::RepeatedCall,
+                step: Some(step),
+                error: Some(error.into()),
+            }];
+        }
         match reason {
             Some(reason) => {
                 self.phase = Phase::Ended;
@@ -229,8 +346,50 @@ impl Turn {
         }
     }
 
+    /// What the model is to be reminded of instead of letting the run end with this text.
+    fn reminder(&mut self, text: &str) -> Option<&'static str> {
+        let offered = !self.config.tools.offered().is_empty();
+        if !self.config.reminders {
+            return None;
+        }
+        if text.trim().is_empty() {
+            return (!std::mem::replace(&mut self.reminded.0, true)).then_some(reminders::EMPTY);
+        }
+        if self.called || self.reminded.1 || !offered {
+            return None;
+        }
+        let remark = reminders::reminder(text)?;
+        self.reminded.1 = true;
+        Some(remark)
+    }
+
+    fn remind(&mut self, step: StepText, remark: &str) -> Vec<Output> {
+        self.remark = Some(remark.to_owned());
+        self.history.push(&Event::Said {
+            turn: self.config.turn,
+            step: step.clone(),
+        });
+        self.phase = Phase::RecordingStep {
+            later: Vec::new(),
+            then: Then::Ask,
+        };
+        vec![Output::RecordStep {
+            step,
+            calls: Vec::new(),
+        }]
+    }
+
+    /// Whether calls of a tool are counted when they repeat.
+    fn counts(&self, name: &str) -> bool {
+        self.config
+            .tools
+            .get(name)
+            .is_none_or(|tool| !tool.may_repeat())
+    }
+
     fn record_calls(&mut self, step: StepText, calls: &[&ToolCall]) -> Vec<Output> {
         let turn = self.config.turn;
+        self.called = true;
         self.history.push(&Event::Said {
             turn,
             step: step.clone(),
@@ -253,15 +412,25 @@ impl Turn {
                 call: new.clone(),
             });
             recorded.push(new);
+            if self.counts(&call.name) {
+                self.repeats
+                    .begins(self.round, &id, &call.name, &call.arguments);
+            }
             self.open.insert(index, (Arc::clone(&id), None));
             let start = match (tool, call.input()) {
                 (None, _) => Err(self.unknown_tool(&call.name)),
                 (_, Err(fault)) => Err(ToolError::invalid(fault.to_string())),
-                (Some(_), Ok(arguments)) => Ok(ToolStart {
-                    call: Arc::clone(&id),
-                    name: Arc::clone(&call.name),
-                    arguments: arguments.to_value(),
-                }),
+                (Some(tool), Ok(arguments)) => {
+                    let arguments = arguments.to_value();
+                    match tool.check(&arguments) {
+                        Err(fault) => Err(ToolError::invalid(fault)),
+                        Ok(()) => Ok(ToolStart {
+                            call: Arc::clone(&id),
+                            name: Arc::clone(&call.name),
+                            arguments,
+                        }),
+                    }
+                }
             };
             match start {
                 // What stands behind a changing call starts behind it: it may look at the change.
@@ -270,7 +439,10 @@ impl Turn {
                 Err(error) => self.put_result(&id, error.into()),
             }
         }
-        self.phase = Phase::RecordingStep { later };
+        self.phase = Phase::RecordingStep {
+            later,
+            then: Then::Calls,
+        };
         let mut out = vec![Output::RecordStep {
             step,
             calls: recorded,
@@ -294,11 +466,13 @@ impl Turn {
             is_error,
             spawned,
         } = outcome;
+        let content: Arc<str> = content.into();
+        self.repeats.ends(id, &content);
         for (open, result) in self.open.values_mut() {
             if open == id && result.is_none() {
                 *result = Some(CallResult {
                     call: Arc::clone(id),
-                    content: content.into(),
+                    content,
                     is_error,
                     spawned,
                     origin: ResultOrigin::Tool,
@@ -358,6 +532,11 @@ impl Turn {
             return Vec::new();
         };
         let step = self.step_of(&answer.finish(), true);
+        if error.kind == ErrorKind::ContextOverflow && step.is_silent() {
+            // The request that did not fit was no round.
+            self.round -= 1;
+            return self.make_room(&error.message);
+        }
         vec![Output::End {
             reason: EndReason::ProviderError,
             step: (!step.is_silent()).then_some(step),
@@ -368,6 +547,7 @@ impl Turn {
     fn cancel(&mut self, reason: EndReason) -> Vec<Output> {
         let step = match std::mem::replace(&mut self.phase, Phase::Ended) {
             Phase::Asking(answer) => Some(self.step_of(&answer.finish(), true)),
+            // Half a summary is nobody's answer.
             _ => None,
         };
         let mut out = Vec::new();
@@ -418,6 +598,8 @@ impl Turn {
                 cache_write,
                 reasoning: thought,
             },
+            // Prices are the driver's.
+            cost: None,
             model: Arc::clone(&self.config.model),
             incomplete,
         }

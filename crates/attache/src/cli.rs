@@ -118,6 +118,12 @@ pub(crate) enum Command {
         /// The session.
         id: String,
     },
+    /// Cut a long conversation for its model, with a summary that the model makes; the history stays.
+    #[command(after_help = "Example:\n  attache compact 3f9a1c2b")]
+    Compact {
+        /// The session.
+        id: String,
+    },
     /// End a session's current run; what was said stays.
     #[command(after_help = "Example:\n  attache interrupt 3f9a1c2b --tree")]
     Interrupt {

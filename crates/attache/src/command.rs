@@ -81,6 +81,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         }) => wait::wait(&id, itself, timeout, output).await,
         Some(Command::Events(events)) => events::events(events, output).await,
         Some(Command::Start { id }) => control::start(&id, output).await,
+        Some(Command::Compact { id }) => control::compact(&id, output).await,
         Some(Command::Interrupt { id, tree }) => control::interrupt(&id, tree, output).await,
         Some(Command::Terminate { id }) => control::terminate(&id, output).await,
         Some(Command::Rm { id, yes }) => control::rm(&id, yes, output).await,

@@ -39,7 +39,8 @@ pub(crate) fn session(session: &SessionView) -> Value {
         created_at,
         last_activity_at,
         usage: tokens,
-        cost_usd,
+        cost_usd: _,
+        cost_at_least: _,
         context_tokens,
         result_preview,
         action: _,
@@ -62,10 +63,10 @@ pub(crate) fn session(session: &SessionView) -> Value {
         "created_at": created_at,
         "last_activity_at": last_activity_at,
         "usage": usage(tokens),
-        "cost_usd": cost_usd,
         "context_tokens": context_tokens,
         "result_preview": result_preview,
     });
+    Money::of(session).put(&mut value, "cost");
     if let Some(note) = note {
         value["note"] = json!(note);
     }
@@ -77,6 +78,26 @@ pub(crate) fn session(session: &SessionView) -> Value {
 pub(crate) fn trees(rows: &[SessionView]) -> Vec<Value> {
     let tree = Tree::of(rows);
     tree.roots.iter().map(|root| tree.node(root).0).collect()
+}
+
+/// Of each session that has children here: what it and everything under it has used and cost.
+pub(crate) fn totals(rows: &[SessionView]) -> HashMap<String, Total> {
+    let tree = Tree::of(rows);
+    let mut totals: HashMap<String, Total> = HashMap::new();
+    // In order of birth a child stands behind its parent: from behind, every child is whole when it is added.
+    for row in rows.iter().rev() {
+        let mut total = totals.remove(&row.session_id).unwrap_or_default();
+        let whole = !tree.children.contains_key(row.session_id.as_str());
+        total.add(&Total::of(row));
+        let present = |id: &&String| tree.by_id.contains_key(id.as_str());
+        if let Some(spawner) = row.parent_session_ids.iter().find(present) {
+            totals.entry(spawner.clone()).or_default().add(&total);
+        }
+        if !whole {
+            totals.insert(row.session_id.clone(), total);
+        }
+    }
+    totals
 }
 
 struct Tree<'a> {
@@ -112,10 +133,10 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// A node, and what it and everything under it has used.
-    fn node(&self, row: &SessionView) -> (Value, UsageView) {
+    /// A node, and what it and everything under it has used and cost.
+    fn node(&self, row: &SessionView) -> (Value, Total) {
         let mut node = session(row);
-        let mut total = row.usage;
+        let mut total = Total::of(row);
         let children: Vec<Value> = self
             .children
             .get(row.session_id.as_str())
@@ -125,15 +146,14 @@ impl<'a> Tree<'a> {
                 // The spawner has the child itself, a further parent only a pointer to it.
                 if self.is_under(child, row) {
                     let (child, used) = self.node(child);
-                    add(&mut total, &used);
+                    total.add(&used);
                     child
                 } else {
                     json!({ "session_id": child.session_id, "ref": true })
                 }
             })
             .collect();
-        node["tree_usage"] = usage(&total);
-        node["tree_cost_usd"] = Value::Null;
+        total.put(&mut node);
         node["children"] = Value::Array(children);
         (node, total)
     }
@@ -145,8 +165,106 @@ impl<'a> Tree<'a> {
     }
 }
 
+/// A sum of money of which some may be unknown.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Money {
+    usd: Option<f64>,
+    at_least: bool,
+}
+
+impl Money {
+    pub(crate) fn of(session: &SessionView) -> Self {
+        Self {
+            usd: session.cost_usd,
+            at_least: session.cost_at_least,
+        }
+    }
+
+    fn add(&mut self, more: Self) {
+        if let Some(usd) = more.usd {
+            // In whole billionths, so that a sum has no tail of its own.
+            let sum = (self.usd.unwrap_or(0.0) + usd) * 1e9;
+            self.usd = Some(sum.round() / 1e9);
+        }
+        self.at_least |= more.at_least;
+    }
+
+    /// As members `NAME_usd` and, where it is so, `NAME_at_least`.
+    pub(crate) fn put(self, value: &mut Value, name: &str) {
+        value[format!("{name}_usd")] = json!(self.usd);
+        if self.at_least && self.usd.is_some() {
+            value[format!("{name}_at_least")] = json!(true);
+        }
+    }
+
+    /// For people: `$0.0123`, `at least $0.0123`; nothing when nothing is known.
+    pub(crate) fn shown(self) -> Option<String> {
+        let usd = self.usd?;
+        let digits = if usd >= 1.0 { 2 } else { 4 };
+        let least = if self.at_least { "at least " } else { "" };
+        Some(format!("{least}${usd:.digits$}"))
+    }
+}
+
+/// What a session and everything under it has used and cost.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Total {
+    pub(crate) usage: UsageView,
+    pub(crate) money: Money,
+}
+
+impl Total {
+    fn of(session: &SessionView) -> Self {
+        Self {
+            usage: session.usage,
+            money: Money::of(session),
+        }
+    }
+
+    /// Of all sessions of a tree.
+    pub(crate) fn of_tree(rows: &[SessionView]) -> Self {
+        let mut total = Self::default();
+        for row in rows {
+            total.add(&Self::of(row));
+        }
+        total
+    }
+
+    fn add(&mut self, more: &Self) {
+        add(&mut self.usage, &more.usage);
+        self.money.add(more.money);
+    }
+
+    /// As members `tree_usage` and `tree_cost_usd`.
+    pub(crate) fn put(self, value: &mut Value) {
+        value["tree_usage"] = usage(&self.usage);
+        self.money.put(value, "tree_cost");
+    }
+
+    /// For people: tokens, the share that came from a cache, and money.
+    pub(crate) fn shown(&self) -> Option<String> {
+        let UsageView {
+            input_tokens,
+            output_tokens,
+            cache_read_tokens,
+            ..
+        } = self.usage;
+        let mut parts = Vec::new();
+        if let (Some(input), Some(output)) = (input_tokens, output_tokens) {
+            let cached = cache_read_tokens
+                .filter(|read| *read > 0 && input > 0)
+                .map_or(String::new(), |read| {
+                    format!(" ({} % from the cache)", read.min(input) * 100 / input)
+                });
+            parts.push(format!("{input} tokens in{cached}, {output} out"));
+        }
+        parts.extend(self.money.shown());
+        (!parts.is_empty()).then(|| parts.join(", "))
+    }
+}
+
 /// A known figure plus an unknown one stays the known one.
-pub(crate) fn add(total: &mut UsageView, more: &UsageView) {
+fn add(total: &mut UsageView, more: &UsageView) {
     let sum = |total: &mut Option<u64>, more: Option<u64>| {
         if let Some(more) = more {
             *total = Some(total.unwrap_or(0) + more);

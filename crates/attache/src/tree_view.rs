@@ -8,6 +8,7 @@ use attache_client::protocol::{SessionView, Status};
 use crate::clock;
 use crate::output::Output;
 use crate::safe::in_line;
+use crate::shape::Money;
 
 /// Lines that a painted tree has at most; what is quiet folds first.
 const PAINTED: usize = 20;
@@ -123,6 +124,9 @@ fn line(row: &SessionView, lead: &str, colours: bool) -> String {
             input.map_or("?".to_owned(), |n| n.to_string()),
             output.map_or("?".to_owned(), |n| n.to_string())
         )),
+    }
+    if let Some(money) = Money::of(row).shown() {
+        text.push_str(&format!("  {money}"));
     }
     if row.status == Status::Running {
         text.push_str(&format!("  {} s", clock::seconds_since(&row.created_at)));
@@ -304,7 +308,7 @@ mod tests {
                 .collect::<Vec<_>>(),
             "root-session-id": "01931f2e-0000-7000-8000-0000aaaaaaaa",
             "created-at": "2026-11-30T00:00:00.000Z", "last-activity-at": "2026-11-30T00:00:00.000Z",
-            "usage": {}, "cost-usd": null, "context-tokens": null, "result-preview": null,
+            "usage": {}, "cost-usd": null, "cost-at-least": false, "context-tokens": null, "result-preview": null,
             "action": null, "note": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1,
         });
         for (name, value) in rest.as_object().unwrap() {

@@ -75,6 +75,7 @@ fn step(number: usize, calls: usize) -> Command {
             reasoning: "".into(),
             opaque: None,
             usage: Usage::default(),
+            cost: None,
             model: "silent/silent".into(),
             incomplete: false,
         },
@@ -169,6 +170,7 @@ fn run(name: &str, sessions: usize, calls: usize, rounds: usize) {
                 profile: None,
             },
             iteration_limit: 50,
+            compact_at: 0.8,
         };
         let engine = Engine::start(config).await.expect("an engine");
         let mut all = Vec::with_capacity(sessions);

@@ -76,6 +76,12 @@ impl Shared {
         self.config.time.now()
     }
 
+    /// A number from 0 up to 1, so that many do not do the same at the same moment.
+    pub(crate) fn spread(&self) -> f64 {
+        let random = self.config.time.fresh().as_u128() & 0xFFFF_FFFF;
+        random as f64 / f64::from(u32::MAX)
+    }
+
     pub(crate) fn environment(&self, root: SessionId) -> Arc<Environment> {
         let known = self
             .environments

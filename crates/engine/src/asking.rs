@@ -216,7 +216,7 @@ impl Asking {
                 };
                 self.noted = true;
                 let note = format!("retrying in {}: {why}", seconds(wait));
-                Asked::Note(Some(Note::Retry(note.into())))
+                Asked::Note(Some(Note::Text(note.into())))
             }
         }
     }

@@ -30,6 +30,8 @@ pub struct Config {
     pub identity: Identity,
     /// Rounds of a run at most, where the definition says nothing.
     pub iteration_limit: u32,
+    /// The share of a model's context at which a conversation is cut, from 0 to 1.
+    pub compact_at: f64,
 }
 
 /// A login and a machine, by their names.

@@ -78,7 +78,7 @@ impl From<Rejected> for EngineError {
             | Rejected::NotHeld
             | Rejected::NotAChild => ErrorCode::InvalidArguments,
             Rejected::NoUserInput => ErrorCode::NoUserInput,
-            Rejected::RevisionConflict { .. } => ErrorCode::RevisionConflict,
+            Rejected::RevisionConflict { .. } | Rejected::BadCut => ErrorCode::RevisionConflict,
             Rejected::StaleTurn { .. } | Rejected::UnknownCall { .. } => ErrorCode::Internal,
             Rejected::Stopped => ErrorCode::SessionStopped,
             Rejected::Disposed => ErrorCode::SessionDisposed,

@@ -222,6 +222,15 @@ impl EngineHandle {
         Ok(self.0.fill_environment(row.root, environment))
     }
 
+    /// Cuts a session's conversation for its model now, with a summary that the model makes. The history stays.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown, there is nothing to cut, or the model fails.
+    pub async fn compact(&self, session: SessionId) -> Result<(), EngineError> {
+        crate::compaction::compact(&self.0, session).await
+    }
+
     /// Ends a session's run; with `tree`, those of all its descendants too. The answer is whether
     /// any ran.
     ///

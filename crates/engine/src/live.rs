@@ -28,8 +28,8 @@ pub struct LiveItem {
 /// What a request waits for.
 #[derive(Clone, Debug)]
 pub enum Note {
-    /// The moment of the next try, and why there is one.
-    Retry(std::sync::Arc<str>),
+    /// The moment of the next try and why there is one, or what else is done before the answer.
+    Text(std::sync::Arc<str>),
     /// Its turn in this line; why the line stands still is asked when somebody looks.
     Line(std::sync::Arc<Gate>),
 }
@@ -37,9 +37,9 @@ pub enum Note {
 impl PartialEq for Note {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Retry(one), Self::Retry(two)) => one == two,
+            (Self::Text(one), Self::Text(two)) => one == two,
             (Self::Line(one), Self::Line(two)) => std::sync::Arc::ptr_eq(one, two),
-            (Self::Retry(_), Self::Line(_)) | (Self::Line(_), Self::Retry(_)) => false,
+            (Self::Text(_), Self::Line(_)) | (Self::Line(_), Self::Text(_)) => false,
         }
     }
 }
@@ -49,7 +49,7 @@ impl Eq for Note {}
 impl std::fmt::Display for Note {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Retry(text) => f.write_str(text),
+            Self::Text(text) => f.write_str(text),
             Self::Line(gate) => gate.standing().fmt(f),
         }
     }

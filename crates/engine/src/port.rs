@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use attache_agent::{
     Caller, ChildCreated, CreateChild, EventPage, EventQuery, ListChildren, PortError, PortFuture,
-    RunningItem, SessionContext, SessionDetail, SessionInfo, Sessions, WaitEnd, WaitFor, Waited,
-    Watching,
+    ResultPage, RunningItem, SessionContext, SessionDetail, SessionInfo, Sessions, WaitEnd,
+    WaitFor, Waited, Watching,
 };
 use attache_session::{
     Answer, Command, EndReason, Epoch, ErrorCode, ItemId, NewSession, Notice, Origin, QueueId,
@@ -20,6 +20,7 @@ use crate::ask::Shared;
 use crate::context;
 use crate::error::EngineError;
 use crate::lineage::{self, visible};
+use crate::results;
 use crate::view::{SessionRow, event_view, kind_of_name};
 use crate::waits::{Quiet, WaitGuard, settled, until_settled};
 
@@ -496,6 +497,15 @@ impl Sessions for Port {
         query: EventQuery,
     ) -> PortFuture<'a, EventPage> {
         port(async move { self.events(caller, session, query) })
+    }
+
+    fn read_result<'a>(
+        &'a self,
+        caller: &'a Caller,
+        call: String,
+        cursor: u64,
+    ) -> PortFuture<'a, Option<ResultPage>> {
+        port(async move { results::page_of(&self.0, caller.session, &call, cursor) })
     }
 
     fn wait<'a>(

@@ -5,18 +5,15 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::task::Poll;
 
 use attache_agent::{
-    CallContext, Caller, Cancel, History, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
-    TurnConfig, system_prompt,
+    CallContext, Caller, Cancel, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
 };
-use attache_model::{Delta, Deltas, Model};
+use attache_model::{Delta, Deltas};
 use attache_session::{
-    Answer, CallId, Command, Created, EndReason, ErrorCode, Event, Position, SessionId, StepText,
-    Timestamp, TurnId,
+    Answer, CallId, Command, EndReason, ErrorCode, SessionId, StepText, Timestamp, TurnId,
 };
 use attache_store::Partial;
 use futures_util::FutureExt;
@@ -25,17 +22,18 @@ use tokio::task::{Id, JoinSet};
 
 use crate::ask::Shared;
 use crate::asking::{Asked, Asking};
-use crate::compiled::Compiled;
+use crate::compaction;
 use crate::error::EngineError;
 use crate::live::Note;
 use crate::mailbox::SharedMailbox;
 use crate::port::Port;
+use crate::prepare::{Prepared, prepare};
+
+/// What a turn is doing whose model is asked for a summary.
+const MAKING_ROOM: &str = "making room in the context";
 
 /// Text that has streamed for longer than this is checkpointed with the next group.
 const CHECKPOINT_MICROS: i64 = 1_000_000;
-
-/// Events that are read at once for the history.
-const HISTORY_AT_ONCE: usize = 2_048;
 
 /// Starts the task of a turn that is on record.
 pub(crate) fn start(
@@ -71,8 +69,10 @@ async fn run(
         return;
     }
     match prepare(shared, session, turn) {
-        Ok(prepared) => {
-            let mut driver = Driver::new(shared, session, mailbox, turn, token, prepared);
+        Ok(mut prepared) => {
+            let history = std::mem::take(&mut prepared.history);
+            let machine = Turn::new(prepared.config.clone(), history);
+            let mut driver = Driver::new(shared, session, mailbox, turn, token, machine, prepared);
             driver.drive().await;
         }
         Err((reason, text)) => {
@@ -88,90 +88,11 @@ async fn run(
     }
 }
 
-struct Prepared {
-    machine: Turn,
-    model: Arc<dyn Model>,
-    model_name: Arc<str>,
-    compiled: Arc<Compiled>,
-    working_directory: PathBuf,
-}
-
-fn prepare(
-    shared: &Arc<Shared>,
-    session: SessionId,
-    turn: TurnId,
-) -> Result<Prepared, (EndReason, String)> {
-    let storage = |error: EngineError| (EndReason::StorageError, error.message);
-    let (history, created) = read_history(shared, session).map_err(storage)?;
-    let compiled = shared
-        .interned
-        .get(&created.definition, &shared.config.toolsets)
-        .map_err(|error| (EndReason::ProviderError, error.message))?;
-    let model = shared
-        .config
-        .models
-        .resolve(&created.model, &shared.environment(created.root))
-        .map_err(|error| (EndReason::ProviderError, error.message))?;
-    let definition = &compiled.definition;
-    let system = system_prompt(
-        &definition.instructions,
-        &created.working_directory,
-        !created.parents.is_empty(),
-    );
-    let config = TurnConfig {
-        turn,
-        model_id: model.id().into(),
-        model: Arc::clone(&created.model),
-        system: system.into(),
-        tools: compiled.belt.clone(),
-        options: Arc::clone(&compiled.options),
-        iteration_limit: definition
-            .limits
-            .iteration_limit
-            .unwrap_or(shared.config.iteration_limit)
-            .max(1),
-    };
-    Ok(Prepared {
-        machine: Turn::new(config, history),
-        model,
-        model_name: Arc::clone(&created.model),
-        compiled,
-        working_directory: PathBuf::from(&*created.working_directory),
-    })
-}
-
-fn read_history(
-    shared: &Shared,
-    session: SessionId,
-) -> Result<(History, Arc<Created>), EngineError> {
-    let mut history = History::new();
-    let mut created = None;
-    let mut after = Position(0);
-    loop {
-        let events = shared
-            .config
-            .store
-            .events(session, after, HISTORY_AT_ONCE)?;
-        for item in &events {
-            after = item.position;
-            history.push(&item.event.event);
-            if let Event::Created(facts) = &item.event.event {
-                created = Some(Arc::clone(facts));
-            }
-        }
-        if events.len() < HISTORY_AT_ONCE {
-            break;
-        }
-    }
-    created
-        .map(|created| (history, created))
-        .ok_or_else(|| EngineError::unknown(session))
-}
-
 /// What is on its way to the record.
 enum Record {
     Step,
     Results,
+    Cut(Arc<str>),
     End,
 }
 
@@ -184,7 +105,10 @@ struct Driver<'a> {
     turn: TurnId,
     /// Says when and how the turn is to end.
     token: watch::Receiver<Option<EndReason>>,
+    machine: Turn,
     prepared: Prepared,
+    /// Whether what the model says now is its answer, for viewers to see as it comes.
+    shows: bool,
     asking: Option<Asking>,
     deltas: Deltas,
     tools: JoinSet<ToolOutcome>,
@@ -211,6 +135,7 @@ impl<'a> Driver<'a> {
         mailbox: &'a SharedMailbox,
         turn: TurnId,
         token: watch::Receiver<Option<EndReason>>,
+        machine: Turn,
         prepared: Prepared,
     ) -> Self {
         let (set_cancel, cancel) = Cancel::new();
@@ -220,7 +145,9 @@ impl<'a> Driver<'a> {
             mailbox,
             turn,
             token,
+            machine,
             prepared,
+            shows: true,
             asking: None,
             deltas: Deltas::new(),
             tools: JoinSet::new(),
@@ -253,6 +180,9 @@ impl<'a> Driver<'a> {
                 Next::Recorded(Record::Results, Ok(Answer::Steered { items })) => {
                     Input::ResultsRecorded { steered: items }
                 }
+                Next::Recorded(Record::Cut(restated), Ok(_)) => {
+                    Input::CompactionRecorded { restated }
+                }
                 // The turn is over in the record, or the store fails: nothing more can be said
                 // here, and the actor ends what is open.
                 Next::Recorded(_, _) => return,
@@ -267,6 +197,8 @@ impl<'a> Driver<'a> {
                     match asked {
                         Asked::Bytes => continue,
                         Asked::Note(note) => {
+                            let making = || Note::Text(MAKING_ROOM.into());
+                            let note = note.or_else(|| (!self.shows).then(making));
                             self.note(note);
                             continue;
                         }
@@ -323,14 +255,14 @@ impl<'a> Driver<'a> {
         let mut said = false;
         for delta in deltas.drain() {
             match &delta {
-                Delta::Text(text) => {
+                Delta::Text(text) if self.shows => {
                     self.mailbox.live.text(text);
                     said = true;
                 }
-                Delta::Reasoning(text) => self.mailbox.live.reasoning(text),
+                Delta::Reasoning(text) if self.shows => self.mailbox.live.reasoning(text),
                 _ => {}
             }
-            outputs.append(&mut self.prepared.machine.handle(Input::Delta(delta)));
+            outputs.append(&mut self.machine.handle(Input::Delta(delta)));
         }
         self.deltas = deltas;
         if said {
@@ -353,12 +285,6 @@ impl<'a> Driver<'a> {
         self.shared.feeds.changed(self.session);
     }
 
-    /// A number from 0 up to 1.
-    fn spread(&self) -> f64 {
-        let random = self.shared.config.time.fresh().as_u128() & 0xFFFF_FFFF;
-        random as f64 / f64::from(u32::MAX)
-    }
-
     /// Streamed text survives a crash once it is older than a second.
     fn checkpoint(&mut self) {
         let now = self.shared.now();
@@ -379,7 +305,7 @@ impl<'a> Driver<'a> {
     }
 
     fn carry_out(&mut self, input: Input) -> Result<(), EngineError> {
-        let outputs = self.prepared.machine.handle(input);
+        let outputs = self.machine.handle(input);
         outputs
             .into_iter()
             .try_for_each(|output| self.carry(output))
@@ -388,16 +314,45 @@ impl<'a> Driver<'a> {
     fn carry(&mut self, output: Output) -> Result<(), EngineError> {
         let turn = self.turn;
         match output {
-            Output::Ask(_) if self.is_told_to_end() => Ok(()),
+            Output::Ask(_) | Output::Summarise(_) if self.is_told_to_end() => Ok(()),
+            Output::Summarise(request) => {
+                self.shows = false;
+                self.note(Some(Note::Text(MAKING_ROOM.into())));
+                let model = Arc::clone(&self.prepared.model);
+                self.asking = Some(Asking::new(model, *request, self.shared.spread()));
+                Ok(())
+            }
+            Output::RecordCompaction {
+                cut,
+                step,
+                request,
+                before,
+            } => {
+                self.asking = None;
+                let step = self.prepared.priced(step);
+                let restated = compaction::restated(self.shared, self.session, &request);
+                let command = Command::Compact {
+                    turn: Some(turn),
+                    cut,
+                    step,
+                    restated: Arc::clone(&restated),
+                    before,
+                };
+                self.record(Record::Cut(restated), command)
+            }
             Output::Ask(request) => {
+                if !std::mem::replace(&mut self.shows, true) {
+                    self.note(None);
+                }
                 self.mailbox.live.step_begins(turn);
                 self.checkpointed_at = self.shared.now();
                 let model = Arc::clone(&self.prepared.model);
-                self.asking = Some(Asking::new(model, *request, self.spread()));
+                self.asking = Some(Asking::new(model, *request, self.shared.spread()));
                 Ok(())
             }
             Output::RecordStep { step, calls } => {
                 self.asking = None;
+                let step = self.prepared.priced(step);
                 self.record(Record::Step, Command::RecordStep { turn, step, calls })
             }
             Output::RecordResults(results) => {
@@ -417,6 +372,7 @@ impl<'a> Driver<'a> {
                 let _heard = self.set_cancel.send(true);
                 self.tools.abort_all();
                 self.calls.clear();
+                let step = step.map(|step| self.prepared.priced(step));
                 self.record(
                     Record::End,
                     Command::EndTurn {

@@ -121,6 +121,7 @@ pub fn event_view(stamped: &Stamped) -> Option<EventView> {
             result.spawned,
         ),
         Event::Noted { text, .. } => ("diagnostic", "system", Arc::clone(text), None),
+        Event::Compacted { step, .. } => ("diagnostic", "system", Arc::clone(&step.text), None),
         _ => return None,
     };
     Some(EventView {

@@ -281,6 +281,16 @@ impl Connection {
                 let answer = engine.start(session, None).await?;
                 done(filled || answer != Decided::Unchanged)
             }
+            Command::Compact {
+                session_id,
+                environment,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let environment = self.host.environment_of(environment);
+                engine.provide(session, environment)?;
+                self.compact(id.to_owned(), session);
+                Ok(None)
+            }
             Command::Interrupt { session_id, tree } => done(
                 engine
                     .interrupt(from_wire::session(&session_id)?, tree)
@@ -386,6 +396,24 @@ impl Connection {
                 host: self.host.view(),
             })),
         }
+    }
+
+    /// The model is asked beside what else this connection does; the answer comes when it has said it.
+    fn compact(&mut self, id: String, session: SessionId) {
+        let engine = self.host.engine().clone();
+        let outbox = self.outbox.clone();
+        self.waits.retain(|wait| !wait.is_finished());
+        self.waits.push(tokio::spawn(async move {
+            let frame = match engine.compact(session).await {
+                Ok(()) => FromHost::answer(id, Answer::Done { changed: true }),
+                Err(error) => FromHost::OperationError {
+                    command_id: Some(id),
+                    error: to_wire::error(&error),
+                },
+            };
+            // A socket that is gone is noticed by the reader.
+            drop(outbox.send(frame).await);
+        }));
     }
 
     fn wait(&mut self, id: String, session: SessionId, reach: Reach, seconds: Option<u64>) {

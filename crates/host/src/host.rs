@@ -151,6 +151,7 @@ impl Host {
             time: Arc::new(SystemTime),
             identity,
             iteration_limit: settings.iteration_limit,
+            compact_at: settings.compact_at,
         })
         .await?;
         Ok(Self(Arc::new(Shared {

@@ -26,6 +26,9 @@ const IDLE_SECONDS: u64 = 600;
 /// Rounds of a run at most.
 const ITERATION_LIMIT: u32 = 50;
 
+/// The share of a model's context at which a conversation is cut.
+const COMPACT_AT: f64 = 0.8;
+
 /// The settings in force.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -37,6 +40,8 @@ pub struct Settings {
     pub terms: ProviderTerms,
     /// Rounds of a run at most.
     pub iteration_limit: u32,
+    /// The share of a model's context at which a conversation is cut.
+    pub compact_at: f64,
     /// Seconds after which an idle daemon that was started on demand leaves.
     pub idle_seconds: u64,
     /// Each setting with its value and where it came from.
@@ -152,6 +157,7 @@ impl<T> Layer<T> {
 struct Layers {
     model: Layer<String>,
     iteration_limit: Layer<u32>,
+    compact_at: Layer<f64>,
     idle_seconds: Layer<u64>,
     request: WrittenRequest,
     /// Where each key of `request` came from.
@@ -175,6 +181,12 @@ impl Layers {
         if session.iteration_limit == Some(0) {
             return Err(place.error("session.iteration_limit must be at least 1"));
         }
+        if let Some(share) = session.compact_at
+            && !(0.1..=1.0).contains(&share)
+        {
+            return Err(place.error("session.compact_at must be from 0.1 to 1"));
+        }
+        self.compact_at.set(session.compact_at, source);
         self.iteration_limit.set(session.iteration_limit, source);
         self.idle_seconds.set(daemon.idle_seconds, source);
         for (key, _) in request.entries() {
@@ -199,6 +211,7 @@ impl Layers {
         let Self {
             model,
             iteration_limit,
+            compact_at,
             idle_seconds,
             request,
             request_from,
@@ -215,6 +228,12 @@ impl Layers {
         note(
             "session.iteration_limit".to_owned(),
             iteration_limit.to_string(),
+            source,
+        );
+        let (compact_at, source) = compact_at.or(COMPACT_AT);
+        note(
+            "session.compact_at".to_owned(),
+            compact_at.to_string(),
             source,
         );
         let (idle_seconds, source) = idle_seconds.or(IDLE_SECONDS);
@@ -246,6 +265,7 @@ impl Layers {
             providers,
             terms: defaults,
             iteration_limit,
+            compact_at,
             idle_seconds,
             effective,
         })

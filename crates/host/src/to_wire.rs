@@ -88,6 +88,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         end_reason: _,
         result,
         usage: tokens,
+        spent,
         context_tokens,
     } = &*view.summary;
     let live = view.turn().is_some();
@@ -115,7 +116,8 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         created_at: time(*created_at),
         last_activity_at: time(*last_activity_at),
         usage: usage(*tokens),
-        cost_usd: None,
+        cost_usd: spent.usd_nanos.map(|nanos| nanos as f64 / 1e9),
+        cost_at_least: spent.at_least,
         context_tokens: *context_tokens,
         result_preview: result.as_deref().map(str::to_owned),
         action: action.as_deref().filter(|_| live).map(str::to_owned),
@@ -195,6 +197,10 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
             spawned_session_id: result.spawned.map(|child| child.to_string()),
             ..blank(EventKind::ToolResult, &result.content)
         }),
+        Event::Compacted { step, .. } => Some(HistoryItem {
+            name: Some("compacted".to_owned()),
+            ..blank(EventKind::Diagnostic, &step.text)
+        }),
         Event::Noted { code, text } => Some(HistoryItem {
             name: Some(code.to_string()),
             ..blank(EventKind::Diagnostic, text)
@@ -207,7 +213,7 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
 pub(crate) fn text(event: &Event) -> Option<&str> {
     match event {
         Event::Consumed { item, .. } => Some(&item.text),
-        Event::Said { step, .. } => Some(&step.text),
+        Event::Said { step, .. } | Event::Compacted { step, .. } => Some(&step.text),
         Event::CallStarted { call, .. } => Some(&call.arguments),
         Event::CallEnded { result, .. } => Some(&result.content),
         Event::Noted { text, .. } => Some(text),

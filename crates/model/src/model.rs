@@ -5,6 +5,7 @@ use std::pin::Pin;
 
 use crate::delta::Deltas;
 use crate::error::ModelError;
+use crate::facts::ModelFacts;
 use crate::request::Request;
 use crate::terms::Terms;
 
@@ -25,6 +26,11 @@ pub trait Model: Send + Sync {
     /// How it is to be asked.
     fn terms(&self) -> Terms {
         Terms::default()
+    }
+
+    /// What is known of it.
+    fn facts(&self) -> ModelFacts {
+        ModelFacts::default()
     }
 }
 

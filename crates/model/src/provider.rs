@@ -9,11 +9,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::dialect::Dialect;
 use crate::echo::Echo;
 use crate::encode::Quirks;
+use crate::facts::{ModelFacts, OwnFacts};
 use crate::http::{self, Endpoint, HttpClient, HttpModel};
-use crate::model::Model;
+use crate::model::{Model, ModelStream};
+use crate::request::Request;
 use crate::scripted::{ScriptError, Scripted};
 use crate::small_file::read_small;
-use crate::terms::ProviderTerms;
+use crate::terms::{ProviderTerms, Terms};
 
 /// Largest script file, in bytes.
 const SCRIPT_LIMIT: u64 = 1 << 20;
@@ -158,6 +160,7 @@ pub struct Providers {
     extra: Vec<ProviderConfig>,
     client: Arc<HttpClient>,
     default_terms: ProviderTerms,
+    facts: OwnFacts,
     scripts: Vec<(String, String)>,
     script_folder: Option<PathBuf>,
     /// Scripts that were loaded, so that their kept counters live as long as this value.
@@ -169,6 +172,34 @@ impl fmt::Debug for Providers {
         f.debug_struct("Providers")
             .field("extra", &self.extra)
             .finish_non_exhaustive()
+    }
+}
+
+/// A model with what is known of it.
+struct Known {
+    model: Arc<dyn Model>,
+    facts: ModelFacts,
+}
+
+impl Model for Known {
+    fn start(&self, request: Request) -> Box<dyn ModelStream> {
+        self.model.start(request)
+    }
+
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    fn id(&self) -> &str {
+        self.model.id()
+    }
+
+    fn terms(&self) -> Terms {
+        self.model.terms()
+    }
+
+    fn facts(&self) -> ModelFacts {
+        self.facts.clone()
     }
 }
 
@@ -233,6 +264,7 @@ impl Providers {
             extra,
             client: Arc::default(),
             default_terms: ProviderTerms::default(),
+            facts: OwnFacts::default(),
             scripts: Vec::new(),
             script_folder: None,
             loaded: Mutex::default(),
@@ -250,6 +282,13 @@ impl Providers {
     #[must_use]
     pub fn with_terms(mut self, terms: ProviderTerms) -> Self {
         self.default_terms = terms;
+        self
+    }
+
+    /// What a user knows of models; it wins over the table that comes with the program.
+    #[must_use]
+    pub fn with_facts(mut self, facts: OwnFacts) -> Self {
+        self.facts = facts;
         self
     }
 
@@ -281,11 +320,21 @@ impl Providers {
         names
     }
 
-    /// The model of `PROVIDER/MODEL`. The model's part may hold slashes.
+    /// The model of `PROVIDER/MODEL`, with what is known of it. The model's part may hold slashes.
     ///
     /// # Errors
     /// When the name has another form, the provider is unknown or lacks its key, or the script cannot be loaded.
     pub fn resolve(&self, name: &str) -> Result<Arc<dyn Model>, ResolveError> {
+        let model = self.find(name)?;
+        let facts = self.facts.of(model.provider(), model.id());
+        Ok(if facts == ModelFacts::default() {
+            model
+        } else {
+            Arc::new(Known { model, facts })
+        })
+    }
+
+    fn find(&self, name: &str) -> Result<Arc<dyn Model>, ResolveError> {
         let known = || self.names().join(", ");
         let (provider, id) = match name.trim().split_once('/') {
             Some((provider, id)) if !provider.is_empty() && !id.is_empty() => (provider, id),

@@ -47,6 +47,13 @@ pub enum Command {
         /// Its descendants too.
         tree: bool,
     },
+    /// Cut the conversation for the model now, with a summary that the model makes; answered by `done`. The history stays.
+    Compact {
+        /// The session.
+        session_id: String,
+        /// Variables of the viewer's surroundings.
+        environment: BTreeMap<String, String>,
+    },
     /// End the epoch now; answered by `done` with whether there was one.
     Terminate {
         /// The session.

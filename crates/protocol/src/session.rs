@@ -79,6 +79,8 @@ pub struct SessionView {
     pub usage: UsageView,
     /// What it cost; null is unknown.
     pub cost_usd: Option<f64>,
+    /// Whether some calls' cost is unknown: then it cost at least what is known.
+    pub cost_at_least: bool,
     /// Tokens of the newest prompt.
     pub context_tokens: Option<u64>,
     /// Last non-empty text of the last run, cut.

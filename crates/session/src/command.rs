@@ -11,7 +11,7 @@ use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::mail::{Mail, MailId, NewMail, Notice};
 use crate::outcome::{EndReason, StopReason};
 use crate::queue::{Immediacy, Origin, QueuedItem};
-use crate::turn::{NewCall, StepText};
+use crate::turn::{Cut, NewCall, StepText};
 
 /// What can be asked of a session. Every command is decided by [`crate::decide()`].
 #[derive(Clone, PartialEq, Debug)]
@@ -97,6 +97,19 @@ pub enum Command {
         turn: TurnId,
         /// The results.
         results: Vec<CallResult>,
+    },
+    /// Cut the conversation for the model.
+    Compact {
+        /// The turn that needs it; none when somebody asks for it from outside.
+        turn: Option<TurnId>,
+        /// Where; not behind the newest step.
+        cut: Cut,
+        /// The summary, and what making it took; not empty.
+        step: StepText,
+        /// What is said again beside it.
+        restated: Arc<str>,
+        /// Tokens of the prompt before, as far as known.
+        before: Option<u64>,
     },
     /// End the turn.
     EndTurn {
@@ -344,6 +357,9 @@ pub enum Rejected {
         /// The turn that was named.
         turn: TurnId,
     },
+    /// A cut that is behind the newest step, or not behind the last cut.
+    #[error("the conversation cannot be cut there")]
+    BadCut,
     /// A result for a call that is not open.
     #[error("call {call} is not open")]
     UnknownCall {

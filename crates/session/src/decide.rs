@@ -95,6 +95,13 @@ pub fn decide_within(
             run::record_step(&mut draft, *turn, step, calls)
         }
         Command::RecordResults { turn, results } => run::record_results(&mut draft, *turn, results),
+        Command::Compact {
+            turn,
+            cut,
+            step,
+            restated,
+            before,
+        } => run::compact(&mut draft, *turn, *cut, step, restated, *before),
         Command::EndTurn {
             turn,
             reason,

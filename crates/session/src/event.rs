@@ -13,7 +13,7 @@ use crate::json::Json;
 use crate::outcome::{EndReason, StopReason};
 use crate::queue::{Immediacy, QueuedItem};
 use crate::time::Timestamp;
-use crate::turn::{NewCall, StepText};
+use crate::turn::{Cut, NewCall, StepText};
 
 /// An event with its time.
 #[derive(Clone, PartialEq, Debug)]
@@ -184,6 +184,18 @@ pub enum Event {
         /// Last non-empty text of the run, cut to a preview.
         result: Option<Arc<str>>,
     },
+    /// The conversation was cut for the model: what stands before the cut is told to it by a summary from here on. The
+    /// history itself stays as it is.
+    Compacted {
+        /// Where.
+        cut: Cut,
+        /// The summary, and what making it took.
+        step: StepText,
+        /// What is said again beside the summary: the request that is being worked on, living children, open tasks.
+        restated: Arc<str>,
+        /// Tokens of the prompt before, as far as known.
+        before: Option<u64>,
+    },
     /// A note for people: never sent to the model.
     Noted {
         /// A stable code, as in the list of errors, or the end reason that it explains.
@@ -290,6 +302,7 @@ kinds! {
     CallStarted = "call-started",
     CallEnded = "call-ended",
     TurnEnded = "turn-ended",
+    Compacted = "compacted",
     Noted = "noted",
     WatchSet = "watch-set",
     WatchEnded = "watch-ended",

@@ -60,7 +60,7 @@ uuid_id! {
 }
 
 /// A run of the agent loop, numbered from 1 within its session.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
 pub struct TurnId(pub u32);
 
 /// Number of a stored event in its session's log, from 1; 0 is "before the first".

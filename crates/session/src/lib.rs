@@ -8,6 +8,7 @@
 mod birth;
 mod code;
 mod command;
+mod cost;
 mod decide;
 mod event;
 mod id;
@@ -26,6 +27,7 @@ mod usage;
 pub use birth::{Birth, NewSession};
 pub use code::{Category, ErrorCode};
 pub use command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts};
+pub use cost::{Cost, Spent};
 pub use decide::{decide, decide_within};
 pub use event::{CallResult, Created, Event, ResultOrigin, Stamped};
 pub use id::{
@@ -40,5 +42,5 @@ pub use state::State;
 pub use summary::{RowView, Settled, Status, Summary, Unread, is_settled, status};
 pub use text::{RESULT_PREVIEW_CHARS, preview};
 pub use time::{Clock, Timestamp};
-pub use turn::{NewCall, OpenCall, OpenTurn, StepText};
+pub use turn::{Cut, NewCall, OpenCall, OpenTurn, StepText};
 pub use usage::Usage;

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::cost::Spent;
 use crate::event::{Created, Event, Stamped};
 use crate::id::{CallId, Epoch, ItemId, Position, QueueId, SessionId, TurnId};
 use crate::lineage::{Child, Parent, Watch, Watcher};
@@ -11,7 +12,7 @@ use crate::outcome::{EndReason, Outcome, StopReason};
 use crate::queue::{Queue, QueuedItem};
 use crate::text::{RESULT_PREVIEW_CHARS, preview};
 use crate::time::Timestamp;
-use crate::turn::{OpenCall, OpenTurn};
+use crate::turn::{Cut, OpenCall, OpenTurn};
 use crate::usage::Usage;
 
 /// The state of one session after some number of events.
@@ -55,8 +56,12 @@ pub struct State {
     pub watchers: Vec<Watcher>,
     /// All tokens so far.
     pub usage: Usage,
+    /// All money so far.
+    pub spent: Spent,
     /// Tokens of the newest prompt.
     pub context_tokens: Option<u64>,
+    /// Where the conversation was last cut for the model.
+    pub cut: Cut,
 }
 
 impl State {
@@ -86,7 +91,9 @@ impl State {
             watches: Vec::new(),
             watchers: Vec::new(),
             usage: Usage::default(),
+            spent: Spent::default(),
             context_tokens: None,
+            cut: Cut::default(),
         }
     }
 
@@ -243,6 +250,7 @@ impl State {
             Event::Said { step, .. } => {
                 self.last_activity_at = stamped.at;
                 self.usage.add(&step.usage);
+                self.spent.call(step.cost.as_ref());
                 self.context_tokens = step.usage.input.or(self.context_tokens);
                 if let Some(turn) = &mut self.turn {
                     turn.steps += 1;
@@ -299,6 +307,13 @@ impl State {
             }
             Event::ParentHolds { parent } => self.set_parent(*parent, true),
             Event::ParentReleased { parent } => self.set_parent(*parent, false),
+            Event::Compacted { cut, step, .. } => {
+                self.last_activity_at = stamped.at;
+                self.usage.add(&step.usage);
+                self.spent.call(step.cost.as_ref());
+                self.context_tokens = None;
+                self.cut = *cut;
+            }
             Event::Noted { .. } | Event::Sent { .. } | Event::Unknown { .. } => {}
         }
     }

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::cost::Spent;
 use crate::id::{Epoch, SessionId, TurnId};
 use crate::outcome::{EndReason, Outcome, StopReason, named};
 use crate::state::State;
@@ -49,6 +50,8 @@ pub struct Summary {
     pub result: Option<Arc<str>>,
     /// All tokens so far.
     pub usage: Usage,
+    /// All money so far.
+    pub spent: Spent,
     /// Tokens of the newest prompt.
     pub context_tokens: Option<u64>,
 }
@@ -86,6 +89,7 @@ impl Summary {
             end_reason: state.end_reason,
             result: state.result.clone(),
             usage: state.usage,
+            spent: state.spent,
             context_tokens: state.context_tokens,
         })
     }

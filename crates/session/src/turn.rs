@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::cost::Cost;
 use crate::id::{CallId, TurnId};
 use crate::json::Json;
 use crate::usage::Usage;
@@ -43,6 +44,16 @@ pub struct NewCall {
     pub changes_state: bool,
 }
 
+/// Where a history was cut for the model: everything before it is told by a summary. Steps are counted in their turn; a
+/// cut never falls between a step's calls and their results.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Default)]
+pub struct Cut {
+    /// The turn.
+    pub turn: TurnId,
+    /// How many steps of that turn stand before the cut; 0 is the turn's beginning.
+    pub steps: u32,
+}
+
 /// What one model step said, apart from its calls.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct StepText {
@@ -52,8 +63,10 @@ pub struct StepText {
     pub reasoning: Arc<str>,
     /// Opaque reasoning parts that must go back to the provider unchanged: a JSON array.
     pub opaque: Option<Json>,
-    /// What the step cost.
+    /// The tokens that the step took.
     pub usage: Usage,
+    /// What it cost; none when that is not known.
+    pub cost: Option<Cost>,
     /// The model that spoke, as `PROVIDER/MODEL`.
     pub model: Arc<str>,
     /// The step was cut: by an interrupt, or by a fault of the provider.

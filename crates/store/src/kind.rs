@@ -28,7 +28,7 @@ impl Kind {
             Event::Said { step, .. } if !step.text.trim().is_empty() => Self::Assistant,
             Event::CallStarted { .. } => Self::ToolCall,
             Event::CallEnded { .. } => Self::ToolResult,
-            Event::Noted { .. } => Self::Diagnostic,
+            Event::Noted { .. } | Event::Compacted { .. } => Self::Diagnostic,
             _ => Self::Other,
         }
     }
@@ -50,7 +50,7 @@ pub(crate) fn asked(kinds: &[Kind]) -> u8 {
 pub(crate) fn searchable(event: &Event) -> Option<Cow<'_, str>> {
     match event {
         Event::Consumed { item, .. } => Some(Cow::Borrowed(&item.text)),
-        Event::Said { step, .. } => Some(Cow::Borrowed(&step.text)),
+        Event::Said { step, .. } | Event::Compacted { step, .. } => Some(Cow::Borrowed(&step.text)),
         Event::CallStarted { call, .. } => {
             Some(Cow::Owned(format!("{}\n{}", call.name, call.arguments)))
         }

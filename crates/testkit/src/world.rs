@@ -97,6 +97,7 @@ impl World {
                 profile: None,
             },
             iteration_limit: 50,
+            compact_at: 0.8,
         };
         let engine = Engine::start(config)
             .await

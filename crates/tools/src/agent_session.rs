@@ -40,9 +40,10 @@ impl Toolset for AgentSession {
 /// What one tool does, apart from how it is called.
 pub(crate) type Answer = Result<ToolOutcome, ToolError>;
 
-/// Makes a tool of a name, a schema and an async function of context and arguments.
+/// Makes a tool of a name, whether it changes state, a schema and an async function of context and arguments. What else
+/// it is (`may_repeat`) stands in parentheses behind the name.
 macro_rules! tool {
-    ($(#[$doc:meta])* $name:ident, $changes:literal, $spec:expr, $call:path) => {
+    ($(#[$doc:meta])* $name:ident $(($is:ident))?, $changes:literal, $spec:expr, $call:path) => {
         $(#[$doc])*
         pub(crate) struct $name(attache_agent::offer::ToolSpec);
 
@@ -60,6 +61,10 @@ macro_rules! tool {
             fn changes_state(&self) -> bool {
                 $changes
             }
+
+            $(fn $is(&self) -> bool {
+                true
+            })?
 
             fn call<'a>(
                 &'a self,

@@ -24,7 +24,7 @@ use crate::agent_session::Answer;
 use confine::Confined;
 
 /// Bytes of text or of paths that one answer holds.
-const ANSWER_BYTES: usize = 256 * 1024;
+const ANSWER_BYTES: usize = 64 * 1024;
 
 /// Largest file that is edited or searched. Larger ones are read page by page.
 const WHOLE_FILE_BYTES: u64 = 8 * 1024 * 1024;

@@ -7,6 +7,7 @@ mod agent_session;
 mod arguments;
 mod current_session;
 mod filesystem;
+mod read_result;
 mod show;
 
 use std::sync::Arc;
@@ -24,4 +25,5 @@ pub fn built_in() -> Toolsets {
         .with(Arc::new(AgentSession))
         .with(Arc::new(CurrentSession))
         .with(Arc::new(Filesystem))
+        .with_always(Arc::new(read_result::ReadResult::default()))
 }

@@ -1,6 +1,7 @@
 //! The turn, the history and definitions as values: inputs in, outputs out, no runtime.
 
 mod definitions;
+mod endings;
 mod history;
 mod toolset;
 mod turn;

@@ -11,7 +11,8 @@ use attache_model::{
     Usage,
 };
 use attache_session::{
-    CallResult, EndReason, ItemId, NewCall, Origin, QueuedItem, StepText, TurnId,
+    CallResult, EndReason, Event, ItemId, NewCall, Origin, QueuedItem, ResultOrigin, StepText,
+    TurnId,
 };
 use serde_json::Value;
 use uuid::Uuid;
@@ -29,6 +30,13 @@ impl Tool for Named {
         self.1
     }
 
+    fn check(&self, arguments: &Value) -> Result<(), String> {
+        if *self.0.name == *"strict" && arguments.get("wrong").is_some() {
+            return Err("`wrong` is no parameter: say what to mend".to_owned());
+        }
+        Ok(())
+    }
+
     fn call<'a>(&'a self, _context: CallContext, _arguments: Value) -> ToolFuture<'a> {
         Box::pin(async { ToolOutcome::json(&Value::Null) })
     }
@@ -43,8 +51,8 @@ fn tool(name: &str, changes: bool) -> Arc<dyn Tool> {
     Arc::new(Named(spec, changes))
 }
 
-fn turn(limit: u32) -> Turn {
-    let config = TurnConfig {
+pub(crate) fn options(limit: u32) -> TurnConfig {
+    TurnConfig {
         turn: TurnId(3),
         model_id: "m".into(),
         model: "p/m".into(),
@@ -53,20 +61,86 @@ fn turn(limit: u32) -> Turn {
             tool("look_up", false),
             tool("look_down", false),
             tool("write", true),
+            tool("strict", true),
         ]),
         options: Arc::new(Options::default()),
         iteration_limit: limit,
-    };
-    let mut history = History::new();
-    history.push(&user("go"));
-    Turn::new(config, history)
+        reminders: false,
+        context_limit: None,
+        compact_at: 0.8,
+    }
 }
 
-fn text(text: &str) -> Input {
+pub(crate) fn history() -> History {
+    let mut history = History::new();
+    let mut input = user("go");
+    if let Event::Consumed { turn, .. } = &mut input {
+        *turn = TurnId(3);
+    }
+    history.push(&input);
+    history
+}
+
+fn turn(limit: u32) -> Turn {
+    Turn::new(options(limit), history())
+}
+
+/// The events of a turn with a batch of two calls and an answer; with a second batch where `long`.
+pub(crate) fn exchange(turn: TurnId, long: bool) -> Vec<Event> {
+    let said = |text: &str| Event::Said {
+        turn,
+        step: StepText {
+            text: text.into(),
+            ..StepText::default()
+        },
+    };
+    let mut events = vec![Event::TurnStarted { turn }, user("do it")];
+    if let Event::Consumed { turn: of, .. } = &mut events[1] {
+        *of = turn;
+    }
+    for batch in 0..=u32::from(long) {
+        events.push(said("I look."));
+        let id = |call: u32| format!("t{}b{batch}c{call}", turn.0);
+        for call in 0..2 {
+            events.push(Event::CallStarted {
+                turn,
+                call: NewCall {
+                    id: id(call).into(),
+                    name: "look_up".into(),
+                    arguments: "{}".into(),
+                    changes_state: false,
+                },
+            });
+        }
+        for call in 0..2 {
+            events.push(Event::CallEnded {
+                turn,
+                result: CallResult {
+                    call: id(call).into(),
+                    content: "r".repeat(50).into(),
+                    is_error: false,
+                    spawned: None,
+                    origin: ResultOrigin::Tool,
+                },
+            });
+        }
+    }
+    events.extend([
+        said("That is it."),
+        Event::TurnEnded {
+            turn,
+            reason: EndReason::Completed,
+            result: None,
+        },
+    ]);
+    events
+}
+
+pub(crate) fn text(text: &str) -> Input {
     Input::Delta(Delta::Text(text.to_owned()))
 }
 
-fn call(index: usize, id: &str, name: &str, arguments: &str) -> Vec<Input> {
+pub(crate) fn call(index: usize, id: &str, name: &str, arguments: &str) -> Vec<Input> {
     vec![
         Input::Delta(Delta::CallStarted {
             index,
@@ -84,7 +158,7 @@ fn stop(reason: StopReason) -> Input {
     Input::Delta(Delta::Stop(reason))
 }
 
-fn ended(id: &str, content: &str) -> Input {
+pub(crate) fn ended(id: &str, content: &str) -> Input {
     let outcome = ToolOutcome {
         content: content.to_owned(),
         is_error: false,
@@ -96,27 +170,27 @@ fn ended(id: &str, content: &str) -> Input {
     }
 }
 
-fn recorded() -> Input {
+pub(crate) fn recorded() -> Input {
     Input::ResultsRecorded {
         steered: Vec::new(),
     }
 }
 
-fn all(turn: &mut Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<Output> {
+pub(crate) fn all(turn: &mut Turn, inputs: impl IntoIterator<Item = Input>) -> Vec<Output> {
     inputs
         .into_iter()
         .flat_map(|input| turn.handle(input))
         .collect()
 }
 
-fn asked(outputs: &[Output]) -> &Request {
+pub(crate) fn asked(outputs: &[Output]) -> &Request {
     match outputs {
         [Output::Ask(request)] => request,
         other => panic!("one request was expected, not {other:?}"),
     }
 }
 
-fn step(outputs: &[Output]) -> (&StepText, &[NewCall]) {
+pub(crate) fn step(outputs: &[Output]) -> (&StepText, &[NewCall]) {
     match &outputs[0] {
         Output::RecordStep { step, calls } => (step, calls),
         other => panic!("a step was expected, not {other:?}"),
@@ -140,7 +214,7 @@ fn results(outputs: &[Output]) -> &[CallResult] {
     }
 }
 
-fn end(outputs: &[Output]) -> (EndReason, Option<&StepText>, Option<&str>) {
+pub(crate) fn end(outputs: &[Output]) -> (EndReason, Option<&StepText>, Option<&str>) {
     match outputs.last() {
         Some(Output::End {
             reason,
@@ -301,8 +375,9 @@ fn ids_are_unique_in_the_whole_history() {
     let mut turn = turn(50);
     turn.handle(Input::Begin);
     let mut seen = Vec::new();
-    for _ in 0..3 {
-        let mut inputs = call(0, "same", "look_up", "{}");
+    for number in 0..3 {
+        let arguments = format!("{{\"n\":{number}}}");
+        let mut inputs = call(0, "same", "look_up", &arguments);
         inputs.push(Input::ModelEnded);
         let out = all(&mut turn, inputs);
         let id = step(&out).1[0].id.to_string();

@@ -1,4 +1,4 @@
-//! `start`, `interrupt`, `terminate` and `rm`: what is done to one session from outside.
+//! `start`, `compact`, `interrupt`, `terminate` and `rm`: what is done to one session from outside.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -31,6 +31,25 @@ pub(crate) async fn start(id: &str, output: &Output) -> Result<u8, Failure> {
         what,
         changed,
         "was not stopped",
+    );
+    Ok(0)
+}
+
+pub(crate) async fn compact(id: &str, output: &Output) -> Result<u8, Failure> {
+    let (link, session) = session(id).await?;
+    let session_id = session.session_id.clone();
+    let environment = link::environment();
+    let ask = Command::Compact {
+        session_id,
+        environment,
+    };
+    let changed = done(&link.client, ask).await?;
+    told(
+        output,
+        &session.session_id,
+        "was cut for its model; the history is all there",
+        changed,
+        "was not cut",
     );
     Ok(0)
 }

@@ -16,7 +16,7 @@ use crate::fail::{self, FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
 use crate::interrupts::Interrupts;
 use crate::link::Link;
 use crate::output::Output;
-use crate::shape;
+use crate::shape::{self, Money, Total};
 use crate::tree_view::{self, Painter};
 
 /// What a viewer is told that was too slow for the stream.
@@ -69,12 +69,10 @@ pub(crate) async fn run(
     let seen = finish(&mut link, &session_id, &mut shown).await;
     let session = unless_gone(seen)?.unwrap_or(session);
     // The tree's last rows, like the answer's last words, may still be on their way.
-    let tree = if watches_tree {
-        let rows = link.beside(client.sessions(Some(&session_id))).await;
-        unless_gone(rows)?.unwrap_or_default()
-    } else {
-        Vec::new()
-    };
+    let rows = link.beside(client.sessions(Some(&session_id))).await;
+    let rows = unless_gone(rows)?.unwrap_or_default();
+    let total = Total::of_tree(&rows);
+    let tree = if watches_tree { rows } else { Vec::new() };
     // It has come to its end: whoever goes on with it now is not to be interrupted by our leaving.
     let leave = Command::Leave {
         session_id: session_id.clone(),
@@ -85,15 +83,22 @@ pub(crate) async fn run(
     shown.end(&tree);
     let outcome = session.outcome.as_deref().unwrap_or("unknown");
     if output.is_json() {
-        output.value(&json!({
+        let mut result = json!({
             "type": "result",
             "session_id": session.session_id,
             "outcome": session.outcome,
             "end_reason": session.end_reason,
             "text": text,
             "usage": shape::usage(&session.usage),
-            "cost_usd": session.cost_usd,
-        }));
+        });
+        Money::of(&session).put(&mut result, "cost");
+        total.put(&mut result);
+        output.value(&result);
+    } else if total.money.shown().is_some() || output.is_live() {
+        // Without a price there is nothing that a pipe needs to know.
+        if let Some(total) = total.shown() {
+            output.note(&format!("attache: {total}"));
+        }
     }
     // An interrupt alone leaves a session idle.
     let cut = outcome == "interrupted" && session.status == Status::Stopped && !interrupted;

@@ -11,7 +11,7 @@ use crate::find;
 use crate::link::Link;
 use crate::output::Output;
 use crate::safe::in_line;
-use crate::shape;
+use crate::shape::{self, Money, Total};
 use crate::tree_view;
 
 pub(crate) async fn ls(
@@ -21,6 +21,7 @@ pub(crate) async fn ls(
 ) -> Result<u8, Failure> {
     let link = Link::daemon().await?;
     let mut sessions = link.client.sessions(None).await?;
+    let totals = shape::totals(&sessions);
     if roots {
         // One whose parents are all gone stands by itself, as in the tree.
         let there: HashSet<String> = sessions.iter().map(|it| it.session_id.clone()).collect();
@@ -32,17 +33,24 @@ pub(crate) async fn ls(
     }
     sessions
         .retain(|session| status.is_none_or(|status| status.as_str() == session.status.as_str()));
-    let value = Value::Array(sessions.iter().map(shape::session).collect());
+    let shown = |session: &SessionView| {
+        let mut value = shape::session(session);
+        if let Some(total) = totals.get(&session.session_id) {
+            total.put(&mut value);
+        }
+        value
+    };
+    let value = Value::Array(sessions.iter().map(shown).collect());
     output.data(&value, || {
         sessions
             .iter()
-            .map(|session| row(session, output))
+            .map(|session| row(session, totals.get(&session.session_id), output))
             .collect()
     });
     Ok(0)
 }
 
-fn row(session: &SessionView, output: &Output) -> String {
+fn row(session: &SessionView, total: Option<&Total>, output: &Output) -> String {
     let id = tree_view::short(&session.session_id);
     let status = tree_view::status(session, output.has_colours());
     let outcome = session.outcome.as_deref().unwrap_or("-");
@@ -50,8 +58,17 @@ fn row(session: &SessionView, output: &Output) -> String {
         0 => String::new(),
         count => format!("  {count} unread"),
     };
+    let whole = total.and_then(|total| total.money.shown());
+    let money = match (Money::of(session).shown(), whole) {
+        (None, None) => String::new(),
+        (Some(own), None) => format!("  {own}"),
+        (own, Some(whole)) => {
+            let own = own.unwrap_or_else(|| "?".to_owned());
+            format!("  {own} (tree {whole})")
+        }
+    };
     format!(
-        "{id}  {status}  {outcome:<11}  {}  {}  {}{unread}\n",
+        "{id}  {status}  {outcome:<11}  {}  {}  {}{money}{unread}\n",
         session.created_at.get(..19).unwrap_or(&session.created_at),
         in_line(&session.model),
         in_line(&session.name)

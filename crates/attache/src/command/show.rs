@@ -9,7 +9,7 @@ use super::{done, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
-use crate::shape;
+use crate::shape::{self, Total};
 
 pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     let (mut link, found) = session(id).await?;
@@ -36,13 +36,16 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     value["ownership_generation"] = session.generation.into();
     value["waiting_for"] = session.waiting_for.clone().into();
     value["unread"] = session.unread.into();
+    let rows = link.client.sessions(Some(&session.session_id)).await?;
+    let total = Total::of_tree(&rows);
+    total.put(&mut value);
     value["queues"] = Value::Array(mirror.queues.iter().map(shape::queue).collect());
     value["events"] = Value::Array(mirror.items.iter().map(shape::item).collect());
     output.data(&value, || {
         let mut text = String::new();
         if let Value::Object(members) = &value {
             for (name, member) in members {
-                if matches!(name.as_str(), "events" | "queues" | "usage") {
+                if matches!(name.as_str(), "events" | "queues" | "usage" | "tree_usage") {
                     continue;
                 }
                 let shown = match member {
@@ -54,6 +57,9 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
             }
         }
         text.push_str(&format!("{:<22}{}\n", "usage", value["usage"]));
+        if let Some(total) = total.shown() {
+            text.push_str(&format!("{:<22}{total}\n", "with its sub-agents"));
+        }
         for queue in mirror.queues.iter().filter(|queue| !queue.items.is_empty()) {
             for item in &queue.items {
                 text.push_str(&format!("waits in {:<13}{}\n", queue.name, item.text));

@@ -32,9 +32,8 @@ fn commands(house: &House) -> Vec<String> {
 /// table fails the test below.
 fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
     match command {
-        "chat" | "tree" | "show" | "wait" | "events" | "start" | "interrupt" | "terminate" => {
-            Some(vec![id])
-        }
+        "chat" | "tree" | "show" | "wait" | "events" | "start" | "interrupt" | "terminate"
+        | "compact" => Some(vec![id]),
         "send" => Some(vec![id, "text"]),
         "rm" => Some(vec![id, "--yes"]),
         "demo" | "run" | "serve" | "restart" | "ls" | "agents" | "doctor" | "completions" => None,
@@ -226,7 +225,7 @@ fn line_with<'a>(
         "run" => line.push(with("<PROMPT>", "x")),
         "send" => line.extend([with("<ID>", id), with("<TEXT>", "x")]),
         "completions" => line.push(with("<SHELL>", "bash")),
-        "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" => {
+        "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" | "compact" => {
             line.push(with("<ID>", id));
         }
         _ if argument.starts_with('[') => line.push(value),

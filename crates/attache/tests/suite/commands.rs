@@ -166,7 +166,7 @@ fn a_run_that_has_ended_leaves_its_session_to_others() {
 fn settings_are_those_of_the_folder_and_of_the_caller() {
     let house = House::new();
     let script = "rules:\n  - when: {tools_allowed: false}\n    reply:\n      - text: summary\n  \
-                  - reply:\n      - call: list_directory\n        arguments: {}\n";
+                  - reply:\n      - call: glob\n        arguments: {pattern: 'x${step}'}\n";
     house.file("loop.yaml", script);
     house.file(".attache/config.toml", "[session]\niteration_limit = 3\n");
     let calls = |house: &House| {

@@ -14,7 +14,7 @@ use crate::stub::{
 
 /// Stored kinds of the walk, each with the numbers of its appends that are tried. The first append
 /// of a session holds the first five; their second is a later one, alone.
-const POINTS: [(&str, &[u32]); 21] = [
+const POINTS: [(&str, &[u32]); 22] = [
     ("created", &[1, 2]),
     ("started", &[1, 2]),
     ("queued", &[1, 2]),
@@ -34,6 +34,7 @@ const POINTS: [(&str, &[u32]); 21] = [
     ("parent-released", &[1]),
     ("parent-holds", &[1]),
     ("queue-set", &[1]),
+    ("compacted", &[1]),
     ("noted", &[1]),
     ("stopped", &[1]),
 ];
@@ -64,6 +65,13 @@ fn script(request: &Value) -> Reply {
     let user = last_user(request);
     if user.contains("go on") {
         return chat_text(&["went on"]);
+    }
+    if user.contains("Write a summary") {
+        // What the script goes by later has to be in it.
+        let said = request["messages"].to_string();
+        let id = session_named(&said).unwrap_or_default();
+        let summary = json!({ "session_id": id, "already_acquired": true });
+        return chat_text(&[&summary.to_string()]);
     }
     if user.contains("this fails") {
         return Reply::Status(401, "{}".to_owned());
@@ -138,6 +146,9 @@ fn killed_at(point: &str) {
         ];
         if house.run(&later).code == 0 {
             accepted.push("for later");
+        }
+        if point.starts_with("compacted") {
+            house.run(&["compact", id]);
         }
         house.run(&["terminate", id]);
     }

@@ -295,6 +295,16 @@ pub(crate) const SCENARIOS: &[(&str, Scenario)] = &[
             stage.world.quiet(root).await;
         })
     }),
+    ("a conversation is cut and goes on", |stage| {
+        Box::pin(async {
+            let root = stage.root(Some("watch")).await;
+            stage.world.quiet(root).await;
+            // A crash may come first.
+            let _cut = stage.world.engine.compact(root).await;
+            stage.enqueue(root, QueueId::Default, "hello again").await;
+            stage.world.quiet(root).await;
+        })
+    }),
     ("a session watches its own end", |stage| {
         Box::pin(async {
             let root = stage.root(Some("slow")).await;

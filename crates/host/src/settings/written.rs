@@ -24,6 +24,7 @@ pub(super) struct Written {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct WrittenSession {
     pub(super) iteration_limit: Option<u32>,
+    pub(super) compact_at: Option<f64>,
 }
 
 #[derive(Default, Deserialize)]

@@ -11,7 +11,7 @@ use crate::event::{CallResult, Event, ResultOrigin};
 use crate::id::{Ids, ItemId, QueueId, TurnId};
 use crate::outcome::EndReason;
 use crate::queue::{Origin, takeable};
-use crate::turn::{NewCall, StepText};
+use crate::turn::{Cut, NewCall, StepText};
 
 pub(super) fn record_step(
     draft: &mut Draft,
@@ -72,6 +72,45 @@ pub(super) fn record_results(
         draft.push(Event::Consumed { turn, queue, item });
     }
     Ok(Answer::Steered { items })
+}
+
+/// A cut goes forward only, and never beyond what has been said.
+pub(super) fn compact(
+    draft: &mut Draft,
+    turn: Option<TurnId>,
+    cut: Cut,
+    step: &StepText,
+    restated: &Arc<str>,
+    before: Option<u64>,
+) -> Result<Answer, Rejected> {
+    if let Some(turn) = turn {
+        current(draft, turn)?;
+    }
+    if step.text.trim().is_empty() {
+        return Err(Rejected::EmptyText);
+    }
+    let state = &draft.state;
+    let end = match &state.turn {
+        // A step whose calls are open stays with its results.
+        Some(open) => Cut {
+            turn: open.id,
+            steps: open.steps - u32::from(!open.calls.is_empty()),
+        },
+        None => Cut {
+            turn: TurnId(state.last_turn.0 + 1),
+            steps: 0,
+        },
+    };
+    if cut > end || cut <= state.cut {
+        return Err(Rejected::BadCut);
+    }
+    draft.push(Event::Compacted {
+        cut,
+        step: step.clone(),
+        restated: Arc::clone(restated),
+        before,
+    });
+    Ok(Answer::Done)
 }
 
 pub(super) fn end_turn(

@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 
 use attache_session::{
-    Command, Decision, EndReason, Immediacy, MailBody, Origin, QueueId, Rejected, Starts,
+    Command, Cut, Decision, EndReason, Immediacy, MailBody, Origin, QueueId, Rejected, Starts,
     StopReason,
 };
 
@@ -90,10 +90,11 @@ fn place(command: &Command) -> usize {
         Command::Watch { .. } => 18,
         Command::Take { .. } => 19,
         Command::EndWith { .. } => 20,
+        Command::Compact { .. } => 21,
     }
 }
 
-const COMMANDS: usize = 21;
+const COMMANDS: usize = 22;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -117,6 +118,13 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
         reason: EndReason::Completed,
         step: Some(said("done")),
         error: None,
+    };
+    let compact = |turn, at, steps| Command::Compact {
+        turn,
+        cut: Cut { turn: at, steps },
+        step: said("what was said"),
+        restated: "the task".into(),
+        before: Some(9),
     };
     let watch = |target| Command::Watch {
         watch: wid(1),
@@ -198,6 +206,21 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
         ("all results", results(turn, &["a", "b"])),
         ("a result twice", results(turn, &["b", "b"])),
         ("results of another turn", results(stale, &[])),
+        (
+            "compact at the turn's beginning",
+            compact(Some(turn), turn, 0),
+        ),
+        (
+            "compact behind the first step",
+            compact(Some(turn), turn, 1),
+        ),
+        ("compact behind what was said", compact(Some(turn), turn, 2)),
+        ("compact another turn", compact(Some(stale), turn, 0)),
+        ("compact from outside", compact(None, turn, 0)),
+        (
+            "compact nothing",
+            compact(None, attache_session::TurnId(0), 0),
+        ),
         ("end turn", end(turn)),
         ("end another turn", end(stale)),
         (

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_session::{
-    Epoch, Event, Immediacy, ItemId, Json, Origin, Position, QueueId, StepText, StopReason,
-    Timestamp, TurnId, Usage, WatchId,
+    Cost, Cut, Epoch, Event, Immediacy, ItemId, Json, Origin, Position, QueueId, StepText,
+    StopReason, Timestamp, TurnId, Usage, WatchId,
 };
 
 use super::values::{Author, answered, called, consumed, said, session, uuid};
@@ -36,9 +36,32 @@ fn odd() -> Vec<Event> {
                     cache_write: None,
                     reasoning: Some(1),
                 },
+                cost: Some(Cost {
+                    usd_nanos: u64::MAX,
+                    prices: "table 1".into(),
+                }),
                 model: "a/b".into(),
                 incomplete: true,
             },
+        },
+        Event::Compacted {
+            cut: Cut {
+                turn: TurnId(u32::MAX),
+                steps: 3,
+            },
+            step: StepText {
+                text: "what was said\n".into(),
+                model: "a/b".into(),
+                ..StepText::default()
+            },
+            restated: "the task".into(),
+            before: Some(u64::MAX),
+        },
+        Event::Compacted {
+            cut: Cut::default(),
+            step: StepText::default(),
+            restated: "".into(),
+            before: None,
         },
         Event::QueueSet {
             queue: QueueId::Custom(7),

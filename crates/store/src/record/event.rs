@@ -147,6 +147,18 @@ pub(super) struct TurnEndedRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(super) struct CompactedRecord {
+    pub(super) cut_turn: Count,
+    #[serde(default)]
+    pub(super) cut_steps: Count,
+    pub(super) step: StepRecord,
+    #[serde(default)]
+    pub(super) restated: Arc<str>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) before: Option<Count>,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(super) struct NotedRecord {
     #[serde(default)]
     pub(super) code: Arc<str>,

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_session::{
-    CallId, Immediacy, ItemId, Json, NewCall, Origin, QueueId, QueuedItem, SessionId, StepText,
-    Usage, WatchId,
+    CallId, Cost, Immediacy, ItemId, Json, NewCall, Origin, QueueId, QueuedItem, SessionId,
+    StepText, Usage, WatchId,
 };
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -211,6 +211,15 @@ impl UsageRecord {
     }
 }
 
+/// What a step cost.
+#[derive(Serialize, Deserialize)]
+struct CostRecord {
+    #[serde(default)]
+    usd_nanos: Count,
+    #[serde(default)]
+    prices: Arc<str>,
+}
+
 /// What a step said, without its text.
 #[derive(Serialize, Deserialize)]
 pub(super) struct StepRecord {
@@ -220,6 +229,8 @@ pub(super) struct StepRecord {
     opaque: Option<Arc<str>>,
     #[serde(default)]
     usage: UsageRecord,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cost: Option<CostRecord>,
     #[serde(default)]
     model: Arc<str>,
     #[serde(default)]
@@ -233,6 +244,7 @@ impl StepRecord {
             reasoning,
             opaque,
             usage,
+            cost,
             model,
             incomplete,
         } = step;
@@ -240,6 +252,10 @@ impl StepRecord {
             reasoning: Arc::clone(reasoning),
             opaque: opaque.as_ref().map(Json::shared),
             usage: UsageRecord::of(usage),
+            cost: cost.as_ref().map(|cost| CostRecord {
+                usd_nanos: Count(cost.usd_nanos),
+                prices: Arc::clone(&cost.prices),
+            }),
             model: Arc::clone(model),
             incomplete: *incomplete,
         };
@@ -251,6 +267,7 @@ impl StepRecord {
             reasoning,
             opaque,
             usage,
+            cost,
             model,
             incomplete,
         } = self;
@@ -259,6 +276,10 @@ impl StepRecord {
             reasoning,
             opaque: opaque.map(Json::from_checked),
             usage: usage.value(),
+            cost: cost.map(|CostRecord { usd_nanos, prices }| Cost {
+                usd_nanos: usd_nanos.0,
+                prices,
+            }),
             model,
             incomplete,
         }

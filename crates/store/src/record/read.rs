@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_session::{
-    CallResult, EndReason, Epoch, Event, Immediacy, ItemId, Json, ResultOrigin, SessionId, Stamped,
-    StopReason, Timestamp, TurnId, WatchId,
+    CallResult, Cut, EndReason, Epoch, Event, Immediacy, ItemId, Json, ResultOrigin, SessionId,
+    Stamped, StopReason, Timestamp, TurnId, WatchId,
 };
 use serde::Deserialize;
 
@@ -155,6 +155,24 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
             Event::Said {
                 turn: number(turn),
                 step: step.value(text.into()),
+            }
+        }
+        "compacted" => {
+            let CompactedRecord {
+                cut_turn,
+                cut_steps,
+                step,
+                restated,
+                before,
+            } = read(fields)?;
+            Event::Compacted {
+                cut: Cut {
+                    turn: number(cut_turn),
+                    steps: cut_steps.small(),
+                },
+                step: step.value(text.into()),
+                restated,
+                before: before.map(|count| count.0),
             }
         }
         "call-started" => {

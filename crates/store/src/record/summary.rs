@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use attache_session::{EndReason, Epoch, SessionId, StopReason, Summary, Timestamp, TurnId};
+use attache_session::{EndReason, Epoch, SessionId, Spent, StopReason, Summary, Timestamp, TurnId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -80,6 +80,10 @@ struct Changing<'a> {
     result: Option<Arc<str>>,
     usage: UsageRecord,
     #[serde(skip_serializing_if = "Option::is_none")]
+    usd_nanos: Option<Count>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    usd_at_least: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Count>,
 }
 
@@ -113,6 +117,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         end_reason,
         result,
         usage,
+        spent,
         context_tokens,
     } = summary;
     let changing = Changing {
@@ -127,6 +132,8 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         end: end_reason.map(EndReason::as_str),
         result: result.clone(),
         usage: UsageRecord::of(usage),
+        usd_nanos: spent.usd_nanos.map(Count),
+        usd_at_least: spent.at_least,
         context: context_tokens.map(Count),
     };
     seal("summary", None, changing)
@@ -160,6 +167,8 @@ pub(crate) fn decode_summary(
         end,
         result,
         usage,
+        usd_nanos,
+        usd_at_least,
         context,
     } = serde_json::from_str(opened.fields()).map_err(broken)?;
     Ok(Summary {
@@ -181,6 +190,10 @@ pub(crate) fn decode_summary(
         end_reason: end.and_then(EndReason::parse),
         result,
         usage: usage.value(),
+        spent: Spent {
+            usd_nanos: usd_nanos.map(|count| count.0),
+            at_least: usd_at_least,
+        },
         context_tokens: context.map(|count| count.0),
     })
 }

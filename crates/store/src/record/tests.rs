@@ -74,12 +74,16 @@ fn usage() -> impl Strategy<Value = Usage> {
 
 fn step() -> impl Strategy<Value = StepText> {
     let opaque = option::of(word().prop_map(Json::from_checked));
-    (word(), word(), opaque, usage(), word(), any::<bool>()).prop_map(
-        |(text, reasoning, opaque, usage, model, incomplete)| StepText {
+    let cost = option::of(
+        (any::<u64>(), word()).prop_map(|(usd_nanos, prices)| Cost { usd_nanos, prices }),
+    );
+    (word(), word(), opaque, usage(), cost, word(), any::<bool>()).prop_map(
+        |(text, reasoning, opaque, usage, cost, model, incomplete)| StepText {
             text,
             reasoning,
             opaque,
             usage,
+            cost,
             model,
             incomplete,
         },
@@ -246,6 +250,23 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
                 .boxed()
         ),
         (
+            "compacted",
+            (
+                turn(),
+                any::<u32>(),
+                step(),
+                word(),
+                option::of(any::<u64>())
+            )
+                .prop_map(|(turn, steps, step, restated, before)| Event::Compacted {
+                    cut: Cut { turn, steps },
+                    step,
+                    restated,
+                    before,
+                })
+                .boxed()
+        ),
+        (
             "noted",
             (word(), word())
                 .prop_map(|(code, text)| Event::Noted { code, text })
@@ -368,7 +389,13 @@ fn summaries() -> impl Strategy<Value = Summary> {
         option::of(one_of(EndReason::ALL)),
         option::of(word()),
     );
-    let counts = (any::<(u32, u32, bool)>(), usage(), option::of(any::<u64>()));
+    let spent = (option::of(any::<u64>()), any::<bool>());
+    let counts = (
+        any::<(u32, u32, bool)>(),
+        usage(),
+        option::of(any::<u64>()),
+        spent,
+    );
     (names, lists, times, open, ends, counts).prop_map(
         |(names, lists, times, open, ends, counts)| Summary {
             name: names.0,
@@ -389,6 +416,10 @@ fn summaries() -> impl Strategy<Value = Summary> {
             end_reason: ends.1,
             result: ends.2,
             usage: counts.1,
+            spent: Spent {
+                usd_nanos: counts.3.0,
+                at_least: counts.3.1,
+            },
             context_tokens: counts.2,
         },
     )

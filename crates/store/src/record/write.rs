@@ -6,7 +6,7 @@ use std::sync::Arc;
 use attache_session::{CallResult, Event, ResultOrigin, Stamped};
 
 use super::event::*;
-use super::parts::{CallRecord, ItemRecord, StepRecord, queue_name};
+use super::parts::{CallRecord, Count, ItemRecord, StepRecord, queue_name};
 use super::{Opened, Unusable, seal};
 
 /// An event as it is written; only an unknown one that is not the record it says it is has none.
@@ -95,6 +95,22 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
             let (step, _) = StepRecord::of(step);
             let turn = turn.0.into();
             seal(kind, observed, SaidRecord { turn, step })
+        }
+        Event::Compacted {
+            cut,
+            step,
+            restated,
+            before,
+        } => {
+            let (step, _) = StepRecord::of(step);
+            let record = CompactedRecord {
+                cut_turn: cut.turn.0.into(),
+                cut_steps: cut.steps.into(),
+                step,
+                restated: Arc::clone(restated),
+                before: before.map(Count),
+            };
+            seal(kind, observed, record)
         }
         Event::CallStarted { turn, call } => {
             let call = CallRecord::of(call);

@@ -9,7 +9,7 @@ use crate::show;
 
 tool!(
     /// The tool.
-    Get,
+    Get(may_repeat),
     false,
     show::spec(
         "agent_session_get",

@@ -16,7 +16,7 @@ const MOST: u64 = 1_000;
 
 tool!(
     /// The tool.
-    List,
+    List(may_repeat),
     false,
     show::spec(
         "agent_session_list",

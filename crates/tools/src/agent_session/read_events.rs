@@ -24,7 +24,7 @@ const TYPES: [&str; 5] = [
 
 tool!(
     /// The tool.
-    ReadEvents,
+    ReadEvents(may_repeat),
     false,
     show::spec(
         "agent_session_read_events",

@@ -18,7 +18,7 @@ const EVENTS: usize = 20;
 
 tool!(
     /// The tool.
-    Wait,
+    Wait(may_repeat),
     false,
     show::spec(
         "agent_session_wait",

@@ -111,6 +111,7 @@ async fn every_schema_is_closed_and_described() {
             "list_directory",
             "glob",
             "grep",
+            "read_result",
         ];
         let tool: &dyn Tool = &**belt.get(&name).unwrap();
         assert_eq!(

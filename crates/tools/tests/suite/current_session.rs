@@ -96,6 +96,15 @@ impl Sessions for Host {
         unasked()
     }
 
+    fn read_result<'a>(
+        &'a self,
+        _: &'a Caller,
+        _: String,
+        _: u64,
+    ) -> PortFuture<'a, Option<attache_agent::ResultPage>> {
+        unasked()
+    }
+
     fn on_complete<'a>(
         &'a self,
         _: &'a Caller,

@@ -71,7 +71,7 @@ async fn pages_are_bounded_in_bytes_and_cut_between_characters() {
             .ask("read_file", json!({ "path": "wide", "offset": offset }))
             .await;
         let content = page["content"].as_str().unwrap();
-        assert!(content.len() <= 256 * 1024 && content.ends_with('\n'));
+        assert!(content.len() <= 64 * 1024 && content.ends_with('\n'));
         whole.push_str(content);
         offset = page["next_offset"].clone();
     }
@@ -83,7 +83,7 @@ async fn pages_are_bounded_in_bytes_and_cut_between_characters() {
         let page = desk.ask("read_file", json!({ "path": "line" })).await;
         let content = page["content"].as_str().unwrap();
         assert!(text.starts_with(content));
-        assert!(content.len() > 256 * 1024 - 4 && content.len() <= 256 * 1024);
+        assert!(content.len() > 64 * 1024 - 4 && content.len() <= 64 * 1024);
         assert_eq!(page["truncated"], true);
         assert_eq!(page["total_lines"], 2);
         assert_eq!(page["next_offset"], 2);

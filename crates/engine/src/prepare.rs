@@ -1,0 +1,124 @@
+//! What a turn of a session runs with: its history, its definition, its model and what is known of it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use attache_agent::{History, TurnConfig, system_prompt};
+use attache_model::{Model, ModelFacts};
+use attache_session::{Cost, Created, EndReason, Event, Position, SessionId, StepText, TurnId};
+
+use crate::ask::Shared;
+use crate::compiled::Compiled;
+use crate::error::EngineError;
+
+/// Events that are read at once for the history.
+const HISTORY_AT_ONCE: usize = 2_048;
+
+pub(crate) struct Prepared {
+    pub(crate) config: TurnConfig,
+    pub(crate) history: History,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) model_name: Arc<str>,
+    pub(crate) facts: ModelFacts,
+    pub(crate) compiled: Arc<Compiled>,
+    pub(crate) working_directory: PathBuf,
+}
+
+/// Reads all that a turn of a session needs; where that fails, how the turn ends and what is said of it.
+pub(crate) fn prepare(
+    shared: &Arc<Shared>,
+    session: SessionId,
+    turn: TurnId,
+) -> Result<Prepared, (EndReason, String)> {
+    let storage = |error: EngineError| (EndReason::StorageError, error.message);
+    let (history, created) = read_history(shared, session).map_err(storage)?;
+    let compiled = shared
+        .interned
+        .get(&created.definition, &shared.config.toolsets)
+        .map_err(|error| (EndReason::ProviderError, error.message))?;
+    let model = shared
+        .config
+        .models
+        .resolve(&created.model, &shared.environment(created.root))
+        .map_err(|error| (EndReason::ProviderError, error.message))?;
+    let facts = model.facts();
+    let definition = &compiled.definition;
+    let system = system_prompt(
+        &definition.instructions,
+        &created.working_directory,
+        !created.parents.is_empty(),
+    );
+    let config = TurnConfig {
+        turn,
+        model_id: model.id().into(),
+        model: Arc::clone(&created.model),
+        system: system.into(),
+        tools: compiled.belt.clone(),
+        options: Arc::clone(&compiled.options),
+        iteration_limit: definition
+            .limits
+            .iteration_limit
+            .unwrap_or(shared.config.iteration_limit)
+            .max(1),
+        reminders: model.terms().reminders,
+        context_limit: facts.context,
+        compact_at: shared.config.compact_at,
+    };
+    Ok(Prepared {
+        config,
+        history,
+        facts,
+        model,
+        model_name: Arc::clone(&created.model),
+        compiled,
+        working_directory: PathBuf::from(&*created.working_directory),
+    })
+}
+
+fn read_history(
+    shared: &Shared,
+    session: SessionId,
+) -> Result<(History, Arc<Created>), EngineError> {
+    let mut history = History::new();
+    let mut created = None;
+    let mut after = Position(0);
+    loop {
+        let events = shared
+            .config
+            .store
+            .events(session, after, HISTORY_AT_ONCE)?;
+        for item in &events {
+            after = item.position;
+            history.push(&item.event.event);
+            if let Event::Created(facts) = &item.event.event {
+                created = Some(Arc::clone(facts));
+            }
+        }
+        if events.len() < HISTORY_AT_ONCE {
+            break;
+        }
+    }
+    created
+        .map(|created| (history, created))
+        .ok_or_else(|| EngineError::unknown(session))
+}
+
+impl Prepared {
+    /// A step with what it cost, where the prices are known.
+    pub(crate) fn priced(&self, mut step: StepText) -> StepText {
+        let usage = attache_model::Usage {
+            input: step.usage.input,
+            output: step.usage.output,
+            cache_read: step.usage.cache_read,
+            cache_write: step.usage.cache_write,
+            reasoning: step.usage.reasoning,
+        };
+        step.cost = self.facts.prices.as_ref().and_then(|prices| {
+            Some(Cost {
+                usd_nanos: prices.usd_nanos(&usage)?,
+                prices: Arc::clone(&prices.version),
+            })
+        });
+        step
+    }
+}
