@@ -135,7 +135,7 @@ impl Endpoint {
             return self.not_a_stream(status, &body);
         }
         let mut error = fault::from_answer(status, &body);
-        error.retry_after = wanted_wait(&headers);
+        error.retry_after = wanted_wait(&headers).or(error.retry_after);
         match error.kind {
             ErrorKind::Auth => {
                 let hint = format!(
