@@ -104,8 +104,17 @@ fn unwrapped(json: &Json) -> Option<Json> {
         .filter(|inner| inner.as_str().starts_with('{'))
 }
 
-/// The result of one call.
+/// A picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: Arc<str>,
+    /// The bytes in base64.
+    pub base64: Arc<str>,
+}
+
+/// The result of one call.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ToolResult {
     /// The call that this answers.
     pub call_id: Arc<str>,
@@ -115,6 +124,8 @@ pub struct ToolResult {
     pub content: Arc<str>,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Pictures that belong to the result; usually none.
+    pub images: Vec<Image>,
 }
 
 #[cfg(test)]

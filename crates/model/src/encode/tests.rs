@@ -8,6 +8,7 @@ use super::{CallIds, Quirks, sendable_name};
 use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::message::{Message, Part, ToolCall, ToolResult};
+use crate::quirks::ReasoningBack;
 use crate::request::{Options, Request, ToolSet, ToolSpec};
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -24,6 +25,7 @@ fn answer(call: &ToolCall, content: &str, is_error: bool) -> ToolResult {
         name: call.name.clone(),
         content: content.into(),
         is_error,
+        images: Vec::new(),
     }
 }
 
@@ -254,7 +256,7 @@ fn reasoning_goes_back_where_the_provider_wants_it() {
     let request = full();
     assert!(!chat(&request).to_string().contains("hm"));
     let quirks = Quirks {
-        send_reasoning_back: true,
+        reasoning_back: ReasoningBack::Always,
         ..Quirks::default()
     };
     let body = body(Dialect::OpenAiChat, &request, &quirks);
@@ -312,13 +314,13 @@ fn options_are_written_where_they_belong() {
         temperature: Some(0.5),
         top_p: Some(0.9),
         max_output_tokens: Some(100),
-        reasoning_effort: None,
         extra: Some(
             Json::parse(
                 r#"{"top_p":0.1,"seed":7,"model":"other","stream":false,"tool_choice":"auto"}"#,
             )
             .unwrap(),
         ),
+        ..Options::default()
     });
     let quirks = Quirks {
         max_tokens_field: "max_completion_tokens".into(),
