@@ -1,7 +1,9 @@
 //! Request bodies, one file a dialect, and what they share: tools that are encoded once, answers' schemas, and call ids and tool names in the spelling that strict servers accept. Nothing is sent from here.
 
 pub(crate) mod anthropic;
+pub(crate) mod gemini;
 pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
 #[cfg(test)]
 mod tests;
 

@@ -215,7 +215,7 @@ async fn open(
         .acquire_owned()
         .await
         .map_err(|_| ModelError::new(ErrorKind::Cancelled, "the client is shutting down"))?;
-    let url = endpoint.url()?;
+    let url = endpoint.url(&request.model)?;
     let client = client.for_url(&url)?;
     let encoded = endpoint.dialect.encode(&request, &endpoint.quirks);
     drop(request);
