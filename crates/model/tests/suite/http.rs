@@ -453,7 +453,9 @@ fn names_that_do_not_resolve_say_what_to_do() {
     }
     let unknown = fault("opnai/gpt").to_string();
     assert!(
-        unknown.contains("anthropic, echo, ollama, openai, openrouter, scripted"),
+        unknown.contains(
+            "anthropic, azure, echo, gemini, llama.cpp, ollama, openai, openrouter, scripted, vllm"
+        ),
         "{unknown}"
     );
     for name in ["gpt", "/x", "x/", ""] {
