@@ -1,5 +1,10 @@
 //! Request bodies against the JSON that providers expect.
 
+mod gemini;
+mod options;
+mod pictures;
+mod responses;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -119,6 +124,7 @@ fn full() -> Request {
     request
 }
 
+// G-08, G-09, G-15: arguments that are not JSON, names that do not exist, and each call answered in order.
 #[test]
 fn chat_completions_in_full() {
     assert_eq!(
@@ -152,6 +158,7 @@ fn chat_completions_in_full() {
     );
 }
 
+// G-08, G-09, G-15
 #[test]
 fn messages_in_full() {
     assert_eq!(
@@ -222,6 +229,7 @@ fn a_last_round_forbids_calls_and_still_names_the_tools() {
     );
 }
 
+// G-11
 #[test]
 fn tools_are_encoded_once_and_adapted_ones_are_named() {
     let request = full();
@@ -251,6 +259,7 @@ fn tools_are_encoded_once_and_adapted_ones_are_named() {
     );
 }
 
+// G-10
 #[test]
 fn reasoning_goes_back_where_the_provider_wants_it() {
     let request = full();
@@ -278,6 +287,7 @@ fn reasoning_goes_back_where_the_provider_wants_it() {
     );
 }
 
+// G-07
 #[test]
 fn ids_that_repeat_are_renamed_together_with_their_results() {
     let round = || {
@@ -382,6 +392,7 @@ fn empty_messages_do_not_break_a_request() {
     );
 }
 
+// G-07
 #[test]
 fn ids_are_unique_and_results_follow_their_calls() {
     let mut ids = CallIds::new(true);
@@ -394,8 +405,15 @@ fn ids_are_unique_and_results_follow_their_calls() {
     assert_eq!(ids.result("a"), "a_2");
     assert_eq!(ids.result("t:3"), "t_3");
     assert_eq!(CallIds::new(false).call("t:3"), "t:3");
+    let long = "x".repeat(80);
+    assert_eq!(ids.call(&long).len(), 64);
+    ids.next_message();
+    let second = ids.call(&long).into_owned();
+    assert!(second.len() <= 64 && second.ends_with("_2"));
+    assert_eq!(ids.result(&long), second);
 }
 
+// G-09
 #[test]
 fn invented_names_can_be_sent() {
     for (name, want) in [

@@ -3,7 +3,9 @@
 #![allow(clippy::unwrap_used)]
 
 mod decoders;
+mod decoders_gemini;
 mod decoders_messages;
+mod decoders_responses;
 mod http;
 mod scripted;
 mod support;
