@@ -143,6 +143,7 @@ mod tests {
             .map_err(|fault| fault.to_string())
     }
 
+    // G-08
     #[test]
     fn nothing_in_any_spelling_is_the_empty_object() {
         for nothing in ["", "  ", "null", "{}", "\"\"", "\"null\""] {
@@ -150,12 +151,14 @@ mod tests {
         }
     }
 
+    // G-08
     #[test]
     fn an_object_encoded_twice_is_unwrapped_once() {
         assert_eq!(input(r#""{\"a\":1}""#).as_deref(), Ok(r#"{"a":1}"#));
         assert!(input(r#""\"{}\"""#).is_err());
     }
 
+    // G-08
     #[test]
     fn bad_arguments_name_the_parse_fault() {
         let fault = input(r#"{"mode": fastt"}"#).unwrap_err();

@@ -102,6 +102,12 @@ impl Dialect {
         }
     }
 
+    /// The body of a request as bytes, for those who show or check it; models send it themselves.
+    #[must_use]
+    pub fn body(self, request: &Request, quirks: &Quirks) -> Vec<u8> {
+        self.encode(request, quirks).body
+    }
+
     /// The address of a request for a model, from a base in any of its usual spellings. What the base has behind a `?`
     /// stays there.
     pub(crate) fn endpoint(self, base: &str, model: &str, quirks: &Quirks) -> String {

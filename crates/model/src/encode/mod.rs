@@ -137,7 +137,7 @@ pub(crate) fn generation(model: &str) -> Option<(u32, u32)> {
         .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
         .collect();
-    let at = words.iter().position(|word| short(&word))?;
+    let at = words.iter().position(short)?;
     let minor = words.get(at + 1).filter(|word| short(word));
     let number = |word: &str| word.parse().unwrap_or(0);
     Some((number(words[at]), minor.map_or(0, |word| number(word))))

@@ -2,10 +2,12 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod corpus;
 mod decoders;
 mod decoders_gemini;
 mod decoders_messages;
 mod decoders_responses;
 mod http;
 mod scripted;
+mod streams;
 mod support;
