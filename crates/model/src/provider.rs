@@ -588,6 +588,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn openai_is_itself_at_its_own_address_only() {
+        let dialects = |base: Option<&'static str>| {
+            let providers = Providers::new(
+                move |name| (name == "OPENAI_BASE_URL").then(|| base.map(str::to_owned))?,
+                Vec::new(),
+            );
+            let endpoint = providers.preset(preset_of("openai").unwrap());
+            (endpoint.dialect, endpoint.quirks == Quirks::default())
+        };
+        assert_eq!(dialects(None), (Dialect::OpenAiResponses, false));
+        assert_eq!(dialects(Some("http://h/v1")), (Dialect::OpenAiChat, true));
+        let config = ProviderConfig::preset("openai").unwrap();
+        assert_eq!(config.dialect, Dialect::OpenAiResponses);
+        let config = config.at("http://h/v1");
+        assert_eq!(
+            (config.dialect, &*config.base_url),
+            (Dialect::OpenAiChat, "http://h/v1")
+        );
+        let azure = ProviderConfig::preset("azure").unwrap();
+        assert_eq!(azure.clone().at("https://r").quirks, azure.quirks);
+    }
+
+    #[test]
+    fn every_preset_has_a_profile() {
+        let presets: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+        assert_eq!(presets, Quirks::profiles().collect::<Vec<_>>());
+    }
+
+    #[test]
     fn every_way_to_name_an_ollama_server() {
         for (value, want) in [
             ("127.0.0.1:11434", "http://127.0.0.1:11434/v1"),

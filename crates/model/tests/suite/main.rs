@@ -8,6 +8,7 @@ mod decoders_gemini;
 mod decoders_messages;
 mod decoders_responses;
 mod http;
+mod http_dialects;
 mod scripted;
 mod streams;
 mod support;
