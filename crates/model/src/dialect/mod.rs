@@ -6,6 +6,7 @@ mod calls;
 mod gemini;
 mod openai_chat;
 mod openai_responses;
+mod responses_events;
 mod wire;
 
 pub use anthropic::AnthropicDecoder;

@@ -1,11 +1,11 @@
 //! The decoder of OpenAI's Responses. Events belong to output items, which are told apart by their place in the output; a
 //! later event that repeats a whole adds only what its pieces lacked. Request bodies are in `encode`.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::wire::{self, Count, Str, bytes};
+use super::responses_events::{Event, WireItem, WireResponse, WireUsage};
+use super::wire::{self, Str, bytes};
 use super::{Decoder, Phase, truncated};
 use crate::delta::{Delta, Deltas, StopReason};
 use crate::error::{ErrorKind, ModelError};
@@ -75,100 +75,6 @@ enum ItemKind {
     },
     /// A kind that we have no use for.
     Other,
-}
-
-#[derive(Deserialize)]
-struct Event<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Str<'a>>,
-    #[serde(default)]
-    output_index: Count,
-    #[serde(borrow, default)]
-    item_id: Option<Str<'a>>,
-    #[serde(default)]
-    summary_index: Count,
-    #[serde(default)]
-    content_index: Count,
-    #[serde(borrow, default)]
-    delta: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    text: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    refusal: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    arguments: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    item: Option<&'a RawValue>,
-    #[serde(borrow, default)]
-    response: Option<&'a RawValue>,
-}
-
-#[derive(Default, Deserialize)]
-struct WireItem<'a> {
-    #[serde(borrow, default, rename = "type")]
-    kind: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    id: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    call_id: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    name: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    arguments: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    content: Option<Vec<WirePart<'a>>>,
-    #[serde(borrow, default)]
-    summary: Option<Vec<WirePart<'a>>>,
-}
-
-#[derive(Deserialize)]
-struct WirePart<'a> {
-    #[serde(borrow, default)]
-    text: Option<Str<'a>>,
-    #[serde(borrow, default)]
-    refusal: Option<Str<'a>>,
-}
-
-#[derive(Default, Deserialize)]
-struct WireResponse<'a> {
-    #[serde(borrow, default)]
-    output: Option<Vec<&'a RawValue>>,
-    #[serde(default)]
-    usage: Option<WireUsage>,
-    #[serde(borrow, default)]
-    incomplete_details: Option<Incomplete<'a>>,
-}
-
-#[derive(Deserialize)]
-struct Incomplete<'a> {
-    #[serde(borrow, default)]
-    reason: Option<Str<'a>>,
-}
-
-#[derive(Deserialize)]
-struct WireUsage {
-    #[serde(default)]
-    input_tokens: Count,
-    #[serde(default)]
-    output_tokens: Count,
-    #[serde(default)]
-    input_tokens_details: Option<InputDetails>,
-    #[serde(default)]
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-struct InputDetails {
-    #[serde(default)]
-    cached_tokens: Count,
-    #[serde(default)]
-    cache_write_tokens: Count,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    #[serde(default)]
-    reasoning_tokens: Count,
 }
 
 impl Default for OpenAiResponsesDecoder {
@@ -255,13 +161,13 @@ impl OpenAiResponsesDecoder {
 
     /// The item that an event is about. Its place counts for more than its id, which some gateways make anew each time.
     fn find(&self, index: Option<u64>, id: &[u8]) -> Option<usize> {
-        match index {
-            Some(_) => self.items.iter().rposition(|item| item.index == index),
-            None => self
-                .items
-                .iter()
-                .rposition(|item| !id.is_empty() && item.id.as_bytes() == id),
-        }
+        let placed = |item: &Item| item.index.is_some() && item.index == index;
+        let named = |item: &Item| {
+            let unplaced = index.is_none() || item.index.is_none();
+            unplaced && !id.is_empty() && item.id.as_bytes() == id
+        };
+        let by_place = self.items.iter().rposition(placed);
+        by_place.or_else(|| self.items.iter().rposition(named))
     }
 
     fn known(&self, event: &Event<'_>) -> Option<usize> {
@@ -548,16 +454,8 @@ impl OpenAiResponsesDecoder {
 
     fn take_usage(&mut self, wire: Option<&WireUsage>, out: &mut Deltas) {
         let Some(wire) = wire else { return };
-        let input = wire.input_tokens_details.as_ref();
-        let output = wire.output_tokens_details.as_ref();
         let mut usage = self.usage;
-        usage.merge(&Usage {
-            input: wire.input_tokens.0,
-            output: wire.output_tokens.0,
-            cache_read: input.and_then(|d| d.cached_tokens.0),
-            cache_write: input.and_then(|d| d.cache_write_tokens.0),
-            reasoning: output.and_then(|d| d.reasoning_tokens.0),
-        });
+        usage.merge(&wire.usage());
         if usage != self.usage {
             self.usage = usage;
             out.push(Delta::Usage(usage));

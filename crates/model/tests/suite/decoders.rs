@@ -449,6 +449,12 @@ fn reasons_to_stop() {
         let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
         assert_eq!(chat(&[&event]).stop, Some(want));
     }
+    // G-16: an empty answer is an answer.
+    let done = chat(&[&delta("{}"), STOP, "[DONE]"]);
+    assert_eq!(
+        (&*done.text, done.stop, done.error, done.usage.is_unknown()),
+        ("", Some(StopReason::EndTurn), None, true)
+    );
     let done = chat(&[&delta(r#"{"refusal":"I will not."}"#), STOP]);
     assert_eq!(
         (&*done.text, done.stop),

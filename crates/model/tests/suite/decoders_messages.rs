@@ -129,3 +129,14 @@ fn messages_with_an_error_event() {
         Some(ErrorKind::Malformed)
     );
 }
+
+// G-16
+#[test]
+fn messages_without_a_block_are_an_empty_answer() {
+    let stop = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#;
+    let done = messages(&[MESSAGES[0], stop, MESSAGE_STOP]);
+    assert_eq!(
+        (&*done.text, done.stop, done.error, done.phase),
+        ("", Some(StopReason::EndTurn), None, Phase::Closed)
+    );
+}

@@ -1,4 +1,4 @@
-//! Bodies of Gemini.
+//! Bodies of Gemini: parts, signatures, generation options, and schemas as they are taken there.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Bodies of Responses.
+//! Bodies of Responses: items in their order, what reasoning goes back and where, and ids.
 
 use serde_json::{Value, json};
 
