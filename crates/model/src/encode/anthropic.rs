@@ -9,8 +9,8 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{
-    CallIds, EncodedRequest, EncodedTools, Quirks, extra, generation, no_output_schema, option,
-    picture_note, schema, sendable_arguments, sendable_name,
+    CallIds, EncodedRequest, EncodedTools, Quirks, extra, generation, merged, no_output_schema,
+    option, picture_note, schema, sendable_arguments, sendable_name,
 };
 use crate::json::Json;
 use crate::message::{Message, Part, ToolResult};
@@ -96,7 +96,7 @@ impl Serialize for Body<'_> {
             tools,
         } = *self;
         let options = &request.options;
-        let extra = extra(
+        let mut extra = extra(
             options.extra.as_ref(),
             &["model", "messages", "stream", "system", "tools"],
         );
@@ -154,8 +154,9 @@ impl Serialize for Body<'_> {
                 option(&mut map, &extra, "top_p", options.top_p)?;
             }
         }
-        let output = (!output.is_empty()).then_some(output);
-        option(&mut map, &extra, "output_config", output)?;
+        if let Some(output) = merged(output, &mut extra, "output_config") {
+            map.serialize_entry("output_config", &output)?;
+        }
         for (key, value) in &extra {
             if key == "tool_choice" && (tools.is_none() || !request.tools_allowed) {
                 continue;

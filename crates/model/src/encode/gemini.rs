@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::{
-    CallIds, EncodedRequest, EncodedTools, Quirks, extra, generation, no_output_schema,
+    CallIds, EncodedRequest, EncodedTools, Quirks, extra, generation, merged, no_output_schema,
     picture_note, schema, sendable_arguments, sendable_name,
 };
 use crate::json::Json;
@@ -128,7 +128,7 @@ impl Serialize for Body<'_> {
             "system_instruction",
             "tools",
         ];
-        let extra = extra(options.extra.as_ref(), &ours);
+        let mut extra = extra(options.extra.as_ref(), &ours);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("contents", &contents(&request.messages, quirks, model))?;
         if let Some(system) = request.system.as_deref().filter(|text| !text.is_empty()) {
@@ -141,21 +141,15 @@ impl Serialize for Body<'_> {
                 map.serialize_entry("toolConfig", &config)?;
             }
         }
-        let mut config = generation_config(options, model, schema_taken);
-        // Members of a configuration win one by one, so that one of them does not take away the others.
-        let theirs = extra.get("generationConfig").map(|raw| raw.get());
-        if let Some(Ok(Value::Object(theirs))) = theirs.map(serde_json::from_str) {
-            config.extend(theirs);
-        }
-        if !config.is_empty() {
+        let config = generation_config(options, model, schema_taken);
+        if let Some(config) = merged(config, &mut extra, "generationConfig") {
             map.serialize_entry("generationConfig", &config)?;
         }
         for (key, value) in &extra {
-            let said = key == "generationConfig"
-                || (key == "toolConfig" && (tools.is_none() || !request.tools_allowed));
-            if !said {
-                map.serialize_entry(key, value)?;
+            if key == "toolConfig" && (tools.is_none() || !request.tools_allowed) {
+                continue;
             }
+            map.serialize_entry(key, value)?;
         }
         map.end()
     }

@@ -160,6 +160,21 @@ pub(crate) fn extra<'a>(
     members
 }
 
+/// An object of ours with the members that `extra` has for it, which win one by one. It is taken out of `extra`.
+pub(crate) fn merged(
+    mut ours: serde_json::Map<String, serde_json::Value>,
+    extra: &mut BTreeMap<Cow<'_, str>, &RawValue>,
+    key: &str,
+) -> Option<serde_json::Value> {
+    let theirs = extra.remove(key).map(|raw| serde_json::from_str(raw.get()));
+    match theirs {
+        Some(Ok(serde_json::Value::Object(theirs))) => ours.extend(theirs),
+        Some(Ok(other)) => return Some(other),
+        Some(Err(_)) | None => {}
+    }
+    (!ours.is_empty()).then_some(serde_json::Value::Object(ours))
+}
+
 /// Writes an optional member unless `extra` has it.
 pub(crate) fn option<M: SerializeMap>(
     map: &mut M,

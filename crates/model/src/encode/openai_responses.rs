@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap, Serializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{
-    CallIds, EncodedRequest, EncodedTools, Quirks, data_url, extra, is_strict, no_output_schema,
-    option, picture_note, schema, sendable_arguments, sendable_name,
+    CallIds, EncodedRequest, EncodedTools, Quirks, data_url, extra, is_strict, merged,
+    no_output_schema, option, picture_note, schema, sendable_arguments, sendable_name,
 };
 use crate::json::Json;
 use crate::message::{Message, Part, ToolResult};
@@ -98,7 +98,7 @@ impl Serialize for Body<'_> {
             "previous_response_id",
             "conversation",
         ];
-        let extra = extra(options.extra.as_ref(), &ours);
+        let mut extra = extra(options.extra.as_ref(), &ours);
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("model", &*request.model)?;
         if let Some(system) = request.system.as_deref().filter(|text| !text.is_empty()) {
@@ -126,14 +126,14 @@ impl Serialize for Body<'_> {
         option(&mut map, &extra, "top_p", options.top_p)?;
         let limit = options.max_output_tokens;
         option(&mut map, &extra, "max_output_tokens", limit)?;
-        let reasoning = effort.map(|effort| match effort {
-            "none" => json!({"effort": effort}),
-            _ => json!({"effort": effort, "summary": "auto"}),
-        });
-        option(&mut map, &extra, "reasoning", reasoning)?;
-        let format = options.output_schema.as_ref().map(text_format);
-        let format = format.filter(|_| quirks.output_schema);
-        option(&mut map, &extra, "text", format)?;
+        for (key, ours) in [
+            ("reasoning", reasoning(effort)),
+            ("text", text_format(options.output_schema.as_ref(), quirks)),
+        ] {
+            if let Some(value) = merged(ours, &mut extra, key) {
+                map.serialize_entry(key, &value)?;
+            }
+        }
         let key = options.cache_key.as_deref();
         let key = key.filter(|_| quirks.prompt_cache_key);
         option(&mut map, &extra, "prompt_cache_key", key)?;
@@ -147,11 +147,27 @@ impl Serialize for Body<'_> {
     }
 }
 
-fn text_format(output: &OutputSchema) -> Value {
-    let schema = output.schema.to_value();
-    json!({"format": {
-        "type": "json_schema", "name": &*output.name, "strict": is_strict(&schema), "schema": schema,
-    }})
+fn reasoning(effort: Option<&str>) -> Map<String, Value> {
+    let mut reasoning = Map::new();
+    if let Some(effort) = effort {
+        reasoning.insert("effort".to_owned(), effort.into());
+        if effort != "none" {
+            reasoning.insert("summary".to_owned(), "auto".into());
+        }
+    }
+    reasoning
+}
+
+fn text_format(output: Option<&OutputSchema>, quirks: &Quirks) -> Map<String, Value> {
+    let mut text = Map::new();
+    if let (Some(output), true) = (output, quirks.output_schema) {
+        let schema = output.schema.to_value();
+        let format = json!({
+            "type": "json_schema", "name": &*output.name, "strict": is_strict(&schema), "schema": schema,
+        });
+        text.insert("format".to_owned(), format);
+    }
+    text
 }
 
 #[derive(Serialize)]

@@ -57,6 +57,26 @@ fn a_schema_for_the_answer_goes_where_the_dialect_has_it() {
             "application/json"
         );
     }
+    // Members of our own objects that a definition adds do not take the schema away.
+    for (dialect, key, pointer) in [
+        (Dialect::OpenAiResponses, "text", "/text/format/schema"),
+        (
+            Dialect::Anthropic,
+            "output_config",
+            "/output_config/format/schema",
+        ),
+        (
+            Dialect::Gemini,
+            "generationConfig",
+            "/generationConfig/responseJsonSchema",
+        ),
+    ] {
+        let mut options = output(&strict);
+        options.extra = Some(Json::from_value(&json!({key: {"seed": 7}})));
+        let body = body(dialect, &with_options("m", options), &quirks);
+        assert_eq!(body[key]["seed"], 7);
+        assert_eq!(body.pointer(pointer), Some(&strict));
+    }
     // Where there is none, one is told.
     let quirks = Quirks {
         output_schema: false,
