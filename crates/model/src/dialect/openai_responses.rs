@@ -14,6 +14,9 @@ use crate::json::Json;
 use crate::text::{self, Mender, clipped};
 use crate::usage::Usage;
 
+/// Where the parts of a reasoning item's content are counted from, apart from those of its summary.
+const CONTENT: u64 = 1 << 32;
+
 /// The kinds of events that a reply is put together from. Others may have any form.
 const OURS: [&str; 15] = [
     "response.output_item.added",
@@ -337,7 +340,13 @@ impl OpenAiResponsesDecoder {
             };
             self.begin(event.output_index.0, &item, out)
         });
-        let part = event.summary_index.0.or(event.content_index.0).unwrap_or(0);
+        let content = || {
+            event
+                .content_index
+                .0
+                .map(|part| part.saturating_add(CONTENT))
+        };
+        let part = event.summary_index.0.or_else(content).unwrap_or(0);
         self.ponder(at, part, bytes(&event.delta), out);
     }
 

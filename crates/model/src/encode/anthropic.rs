@@ -70,14 +70,14 @@ fn thinking_budget(effort: &str) -> Option<u32> {
     }
 }
 
-/// Whether thinking is asked for by an effort. Models since generation 4.6 decide themselves how long they think, and the
-/// newest refuse a number of tokens.
+/// Whether thinking is asked for by an effort. Models since generation 4.6, and those whose name has none, decide
+/// themselves how long they think, and the newest refuse a number of tokens.
 fn is_adaptive(model: &str, quirks: &Quirks) -> bool {
     match quirks.thinking {
         Thinking::Adaptive => true,
         Thinking::Budget => false,
         Thinking::ByModel => {
-            model.contains("claude") && generation(model).is_some_and(|found| found >= (4, 6))
+            model.contains("claude") && generation(model).is_none_or(|found| found >= (4, 6))
         }
     }
 }

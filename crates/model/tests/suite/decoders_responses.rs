@@ -344,11 +344,12 @@ fn what_came_later_than_this_code_is_passed_over() {
         r#"{"type":"response.web_search_call.searching","output_index":0,"item_id":"ws"}"#,
         r#"{"type":"response.output_item.done","output_index":0,"item":{"type":"web_search_call","id":"ws","status":"completed"}}"#,
         r#"{"type":"response.output_text.delta","output_index":1,"delta":"x"}"#,
+        r#"{"type":"response.reasoning_summary_text.delta","output_index":2,"summary_index":0,"delta":"brief"}"#,
         r#"{"type":"response.reasoning_text.delta","output_index":2,"content_index":0,"delta":"deep"}"#,
         COMPLETED,
     ]);
     assert_eq!(
         (&*reply.text, &*reply.reasoning, reply.error),
-        ("x", "deep", None)
+        ("x", "brief\n\ndeep", None)
     );
 }

@@ -155,6 +155,7 @@ fn thinking_is_asked_for_as_the_generation_wants() {
             &adaptive,
         ),
         ("claude-opus-5", Thinking::ByModel, &adaptive),
+        ("claude-mythos-preview", Thinking::ByModel, &adaptive),
         ("qwen-9", Thinking::ByModel, &budget),
         ("claude-opus-5", Thinking::Budget, &budget),
         ("qwen-9", Thinking::Adaptive, &adaptive),
