@@ -224,7 +224,10 @@ impl Layers {
                 headers,
             } = provider;
             // What is left out of a preset stays as it is.
-            let preset = ProviderConfig::preset(&name);
+            let preset = ProviderConfig::preset(&name).map(|preset| match &base_url {
+                Some(elsewhere) => preset.at(elsewhere.clone()),
+                None => preset,
+            });
             let missing = |key: &str| SettingsError {
                 place: source.to_string(),
                 message: format!("providers.{name}.{key} is missing, and `{name}` is no preset"),
@@ -234,8 +237,10 @@ impl Layers {
                 Some(WrittenDialect::Anthropic) => Some(Dialect::Anthropic),
                 None => preset.as_ref().map(|preset| preset.dialect),
             };
-            let own_url = base_url.is_some();
-            let base_url = base_url.or_else(|| Some(preset.as_ref()?.base_url.clone()));
+            let base_url = preset
+                .as_ref()
+                .map(|preset| preset.base_url.clone())
+                .or(base_url);
             let key_variable = api_key_env.or_else(|| preset.as_ref()?.key_variable.clone());
             let config = ProviderConfig {
                 dialect: dialect.ok_or_else(|| missing("dialect"))?,
@@ -243,11 +248,7 @@ impl Layers {
                 api_key: None,
                 key_variable,
                 headers: headers.into_iter().collect(),
-                // A server that only speaks like a preset wants the usual form of its dialect.
-                quirks: match preset {
-                    Some(preset) if !own_url => preset.quirks,
-                    _ => Quirks::default(),
-                },
+                quirks: preset.map_or_else(Quirks::default, |preset| preset.quirks),
                 name: name.clone(),
             };
             let provider = ConfiguredProvider { config };
