@@ -75,6 +75,8 @@ enum ItemKind {
         call: usize,
         /// What has gone out of the arguments.
         arguments: String,
+        /// What the call began with: all of them, or a place that is to be filled. It counts when nothing else comes.
+        first: String,
     },
     /// A kind that we have no use for.
     Other,
@@ -205,8 +207,11 @@ impl OpenAiResponsesDecoder {
                         .as_ref()
                         .map_or_else(String::new, |name| name.text().into_owned()),
                 });
-                let arguments = String::new();
-                ItemKind::Call { call, arguments }
+                ItemKind::Call {
+                    call,
+                    arguments: String::new(),
+                    first: text::mended(bytes(&wire.arguments)).into_owned(),
+                }
             }
             other => {
                 let kind = clipped(&String::from_utf8_lossy(other), 64);
@@ -226,10 +231,7 @@ impl OpenAiResponsesDecoder {
             done: false,
             kind,
         });
-        let at = self.items.len() - 1;
-        // Some servers send a short item whole at once.
-        self.arguments(at, bytes(&wire.arguments), out);
-        at
+        self.items.len() - 1
     }
 
     /// Lets go of the reasoning item that waited: `place` is what it stood before.
@@ -370,7 +372,9 @@ impl OpenAiResponsesDecoder {
 
     fn arguments(&mut self, at: usize, fragment: &[u8], out: &mut Deltas) {
         let item = &mut self.items[at];
-        if let ItemKind::Call { call, arguments } = &mut item.kind
+        if let ItemKind::Call {
+            call, arguments, ..
+        } = &mut item.kind
             && !item.done
             && !fragment.is_empty()
         {
@@ -386,7 +390,10 @@ impl OpenAiResponsesDecoder {
     fn whole_arguments(&mut self, at: usize, whole: &Option<Str<'_>>, out: &mut Deltas) {
         let Some(whole) = whole else { return };
         let item = &mut self.items[at];
-        let ItemKind::Call { call, arguments } = &mut item.kind else {
+        let ItemKind::Call {
+            call, arguments, ..
+        } = &mut item.kind
+        else {
             return;
         };
         let whole = text::mended(whole.bytes());
@@ -410,7 +417,17 @@ impl OpenAiResponsesDecoder {
                 self.text_bytes += tail.len() - before;
             }
             ItemKind::Reasoning { .. } => item.mender.finish(out.reasoning_tail()),
-            ItemKind::Call { call, .. } => item.mender.finish(out.arguments_tail(*call)),
+            ItemKind::Call {
+                call,
+                arguments,
+                first,
+            } => {
+                let tail = out.arguments_tail(*call);
+                item.mender.finish(tail);
+                if arguments.is_empty() {
+                    tail.push_str(first);
+                }
+            }
             ItemKind::Other => return,
         }
         out.drop_empty_tail();
@@ -438,9 +455,10 @@ impl OpenAiResponsesDecoder {
             Some(raw) => wire::read(raw.get().as_bytes())?,
             None => WireResponse::default(),
         };
-        // Some gateways send nothing but the end.
-        if self.items.is_empty() {
-            for (index, item) in (0..).zip(response.output.iter().flatten()) {
+        // Some gateways send nothing but the end, others leave out the ends of items.
+        let alone = self.items.is_empty();
+        for (index, item) in (0..).zip(response.output.iter().flatten()) {
+            if alone || self.find(Some(index), b"").is_some() {
                 self.item_done(Some(index), item, out)?;
             }
         }

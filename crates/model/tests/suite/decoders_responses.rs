@@ -194,6 +194,12 @@ fn calls_come_together_however_their_wholes_are_repeated() {
     for events in [
         vec![added(0, item), done(0, whole)],
         vec![added(0, whole), done(0, whole), done(0, whole)],
+        vec![added(0, whole)],
+        // A place that is to be filled.
+        vec![
+            added(0, &item.replace("\"\"}", "\"{}\"}")),
+            delta("fc", r#"{\"q\":1}"#),
+        ],
         vec![done(0, whole)],
         vec![added(0, item), finished.to_owned(), finished.to_owned()],
         vec![
@@ -226,6 +232,9 @@ fn calls_come_together_however_their_wholes_are_repeated() {
     );
     let reply = responses(&[&alone]);
     assert_eq!((&*reply.calls, &*reply.text), (&want[..], "x"));
+    // The end in place of the item's own.
+    let reply = responses(&[&added(0, item), &delta("fc", r#"{\"q\""#), &alone]);
+    assert_eq!((&*reply.calls, &*reply.text), (&want[..], ""));
     // One id twice.
     let reply = responses(&[&done(0, whole), &done(1, whole), COMPLETED]);
     assert_eq!(
