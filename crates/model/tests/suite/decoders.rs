@@ -357,6 +357,24 @@ fn calls_without_a_name_or_an_id_are_still_calls() {
         CALLS,
     ]);
     assert_eq!(done.calls, [call("c", "", "{}")]);
+    // One that waits for its name begins after the other; calls are numbered as they begin.
+    let events = [
+        calls(
+            r#"{"index":0,"id":"a","function":{"arguments":"{}"}},{"index":1,"id":"b","function":{"name":"t"}}"#,
+        ),
+        CALLS.to_owned(),
+    ];
+    let mut decoder = Dialect::OpenAiChat.decoder();
+    let mut out = Deltas::new();
+    for event in &events {
+        decoder.push(event.as_bytes(), &mut out);
+    }
+    let started = |delta: &Delta| match delta {
+        Delta::CallStarted { index, id, .. } => Some((*index, id.clone())),
+        _ => None,
+    };
+    let started: Vec<_> = out.as_slice().iter().filter_map(started).collect();
+    assert_eq!(started, [(0, "b".to_owned()), (1, "a".to_owned())]);
     let done = chat(&[
         &calls(r#"{"index":0,"function":{"name":"t","arguments":null}}"#),
         CALLS,
