@@ -4,7 +4,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use super::responses_events::{Event, WireItem, WireResponse, WireUsage};
+use super::responses_events::{Event, OURS, WireItem, WireResponse, WireUsage};
 use super::wire::{self, Str, bytes};
 use super::{Decoder, Phase, truncated};
 use crate::delta::{Delta, Deltas, StopReason};
@@ -16,25 +16,6 @@ use crate::usage::Usage;
 
 /// Where the parts of a reasoning item's content are counted from, apart from those of its summary.
 const CONTENT: u64 = 1 << 32;
-
-/// The kinds of events that a reply is put together from. Others may have any form.
-const OURS: [&str; 15] = [
-    "response.output_item.added",
-    "response.output_item.done",
-    "response.output_text.delta",
-    "response.output_text.done",
-    "response.refusal.delta",
-    "response.refusal.done",
-    "response.reasoning_summary_text.delta",
-    "response.reasoning_text.delta",
-    "response.function_call_arguments.delta",
-    "response.function_call_arguments.done",
-    "response.completed",
-    "response.done",
-    "response.incomplete",
-    "response.failed",
-    "error",
-];
 
 /// Reads the events of one reply in the Responses dialect.
 #[derive(Debug)]
@@ -179,6 +160,29 @@ impl OpenAiResponsesDecoder {
         self.find(event.output_index.0, bytes(&event.item_id))
     }
 
+    /// The item that an event is about, of a kind that some gateways do not announce. An event that names none goes on
+    /// with the last item when that is of its kind.
+    fn known_or_begun(&mut self, event: &Event<'_>, kind: &[u8], out: &mut Deltas) -> usize {
+        let nameless = event.output_index.0.is_none() && bytes(&event.item_id).is_empty();
+        let last = self.items.len().checked_sub(1).filter(|last| {
+            let item = &self.items[*last];
+            let same = match item.kind {
+                ItemKind::Message { .. } => kind == b"message",
+                ItemKind::Reasoning { .. } => kind == b"reasoning",
+                ItemKind::Call { .. } | ItemKind::Other => false,
+            };
+            nameless && same && !item.done
+        });
+        self.known(event).or(last).unwrap_or_else(|| {
+            let item = WireItem {
+                kind: Some(Str::of(kind)),
+                id: event.item_id.as_ref().map(|id| Str::of(id.bytes())),
+                ..WireItem::default()
+            };
+            self.begin(event.output_index.0, &item, out)
+        })
+    }
+
     fn begin(&mut self, index: Option<u64>, wire: &WireItem<'_>, out: &mut Deltas) -> usize {
         if let Some(known) = self.find(index, bytes(&wire.id)) {
             return known;
@@ -308,13 +312,7 @@ impl OpenAiResponsesDecoder {
         if text.is_empty() {
             return;
         }
-        let at = self.known(event).unwrap_or_else(|| {
-            let item = WireItem {
-                kind: Some(Str::of(b"message")),
-                ..WireItem::default()
-            };
-            self.begin(event.output_index.0, &item, out)
-        });
+        let at = self.known_or_begun(event, b"message", out);
         if !(whole && matches!(self.items[at].kind, ItemKind::Message { spoke: true, .. })) {
             self.append(at, text, out);
         }
@@ -335,13 +333,7 @@ impl OpenAiResponsesDecoder {
     }
 
     fn think(&mut self, event: &Event<'_>, out: &mut Deltas) {
-        let at = self.known(event).unwrap_or_else(|| {
-            let item = WireItem {
-                kind: Some(Str::of(b"reasoning")),
-                ..WireItem::default()
-            };
-            self.begin(event.output_index.0, &item, out)
-        });
+        let at = self.known_or_begun(event, b"reasoning", out);
         let content = || {
             event
                 .content_index

@@ -7,6 +7,25 @@ use serde_json::value::RawValue;
 use super::wire::{Count, Str};
 use crate::usage::Usage;
 
+/// The kinds of events that a reply is put together from. Others may have any form.
+pub(super) const OURS: [&str; 15] = [
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.output_text.delta",
+    "response.output_text.done",
+    "response.refusal.delta",
+    "response.refusal.done",
+    "response.reasoning_summary_text.delta",
+    "response.reasoning_text.delta",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "response.completed",
+    "response.done",
+    "response.incomplete",
+    "response.failed",
+    "error",
+];
+
 #[derive(Deserialize)]
 pub(super) struct Event<'a> {
     #[serde(borrow, default, rename = "type")]

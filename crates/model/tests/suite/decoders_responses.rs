@@ -292,6 +292,24 @@ fn ends_of_responses_say_why() {
     }
 }
 
+#[test]
+fn pieces_without_an_announced_item_still_belong_together() {
+    let piece = |place: &str, text: &str| {
+        format!(r#"{{"type":"response.output_text.delta"{place},"delta":"{text}"}}"#)
+    };
+    for place in ["", r#","item_id":"m""#, r#","output_index":0"#] {
+        let whole = format!(r#"{{"type":"response.output_text.done"{place},"text":"a😀"}}"#);
+        let events = [
+            piece(place, r"a\ud83d"),
+            piece(place, r"\ude00"),
+            whole,
+            COMPLETED.to_owned(),
+        ];
+        let events: Vec<&str> = events.iter().map(String::as_str).collect();
+        assert_eq!(responses(&events).text, "a😀", "{place}");
+    }
+}
+
 // G-12, G-14
 #[test]
 fn errors_inside_responses() {
