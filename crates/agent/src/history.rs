@@ -203,6 +203,7 @@ fn complete(
             name: Arc::clone(&call.name),
             content,
             is_error,
+            images: Vec::new(),
         }
     };
     out.push(Message::Tool(calls.iter().map(answer).collect()));

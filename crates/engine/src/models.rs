@@ -97,7 +97,9 @@ impl Models for ProviderModels {
                 | ResolveError::ScriptUnreadable { .. }
                 | ResolveError::Script(_) => ErrorCode::ModelUnknown,
                 ResolveError::MissingKey { .. } => ErrorCode::ProviderAuth,
-                ResolveError::BadBaseUrl { .. } => ErrorCode::ProviderUnreachable,
+                ResolveError::BadBaseUrl { .. } | ResolveError::MissingAddress { .. } => {
+                    ErrorCode::ProviderUnreachable
+                }
             };
             EngineError::new(code, error.to_string())
         })

@@ -410,7 +410,7 @@ mod tests {
             ),
             (
                 "[providers.openai]\nquirks = { spin = true }\n",
-                "providers.openai.quirks.spin is no quirk",
+                "there is no quirk",
             ),
             ("[providers.x]\nprofile = \"gopher\"\n", "none of"),
         ] {

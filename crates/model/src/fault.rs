@@ -17,6 +17,8 @@ pub(crate) struct Complaint {
     pub(crate) codes: Vec<String>,
     /// Its text.
     pub(crate) message: String,
+    /// How long it asks us to wait.
+    pub(crate) retry_after: Option<Duration>,
 }
 
 impl Complaint {
@@ -67,6 +69,18 @@ impl Complaint {
                 _ => {}
             }
         }
+        for detail in object
+            .get("details")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            if let Some(reason) = detail["reason"].as_str() {
+                self.codes.push(reason.to_owned());
+            }
+            let delay = detail["retryDelay"].as_str().and_then(seconds);
+            self.retry_after = self.retry_after.or(delay);
+        }
         for key in ["message", "detail"] {
             match object.get(key) {
                 Some(Value::String(text)) if self.message.is_empty() => {
@@ -101,17 +115,26 @@ impl Complaint {
             ErrorKind::ContextOverflow
         } else if coded(&["insufficient_quota", "billing", "credit"]) || status == Some(402) {
             ErrorKind::Refused
-        } else if coded(&["authentication", "permission", "invalid_api_key"])
-            || matches!(status, Some(401 | 403))
+        } else if coded(&[
+            "authentication",
+            "permission",
+            "invalid_api_key",
+            "API_KEY_INVALID",
+            "UNAUTHENTICATED",
+            "PERMISSION_DENIED",
+        ]) || matches!(status, Some(401 | 403))
         {
             ErrorKind::Auth
-        } else if coded(&["model_not_found"]) || is_model_unknown(status, &lower) {
+        } else if coded(&["model_not_found", "DeploymentNotFound"])
+            || is_model_unknown(status, &lower)
+        {
             ErrorKind::ModelUnknown
         } else if coded(&[
             "overloaded",
             "rate_limit",
             "too_many_requests",
             "RESOURCE_EXHAUSTED",
+            "UNAVAILABLE",
         ]) || matches!(status, Some(429 | 503 | 529))
         {
             ErrorKind::Overloaded
@@ -132,9 +155,10 @@ impl Complaint {
         };
         let mut error = ModelError::new(kind, without_keys(&message));
         error.status = status;
+        error.retry_after = self.retry_after;
         if kind == ErrorKind::Refused {
             error.retryable = matches!(status, Some(408 | 409 | 425 | 500..=599))
-                || coded(&["server_error", "api_error", "timeout_error"]);
+                || coded(&["server_error", "api_error", "timeout_error", "INTERNAL"]);
         }
         error
     }
@@ -169,13 +193,16 @@ fn is_overflow(lower: &str, codes: &[String]) -> bool {
         "context_window_exceeded",
         "exceed_context_size",
     ];
-    const TEXTS: [&str; 9] = [
+    const TEXTS: [&str; 12] = [
         "maximum context length",
         "prompt is too long",
         "prompt contains at least",
         "exceeds the context window",
         "exceed context limit",
         "exceeds the available context size",
+        "maximum prompt length",
+        "reduce the length of the messages",
+        "exceeds the maximum number of tokens allowed",
         "input token count exceeds",
         "input is too long for requested model",
         "context length exceeded",
@@ -209,7 +236,11 @@ fn is_model_unknown(status: Option<u16>, lower: &str) -> bool {
 fn without_keys(message: &str) -> String {
     let mut out = String::with_capacity(message.len());
     let mut rest = message;
-    while let Some(at) = rest.find("sk-") {
+    while let Some(at) = ["sk-", "AIza"]
+        .iter()
+        .filter_map(|key| rest.find(key))
+        .min()
+    {
         let inside_word = rest[..at]
             .chars()
             .next_back()
@@ -227,6 +258,12 @@ fn without_keys(message: &str) -> String {
     }
     out.push_str(rest);
     out
+}
+
+/// Reads a length of time as Google writes it, such as `34.5s`.
+fn seconds(text: &str) -> Option<Duration> {
+    let number: f64 = text.strip_suffix('s')?.parse().ok()?;
+    Duration::try_from_secs_f64(number).ok()
 }
 
 /// Reads `Retry-After`: whole seconds, or an HTTP date after `now`. Anything else is as good as no header.
@@ -248,12 +285,22 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn each_way_to_say_too_long_is_understood() {
+    fn g14_each_way_to_say_too_long_is_understood() {
         for body in [
             json!({"error": {"code": "context_length_exceeded", "message": "too big"}}),
             json!({"error": {"code": 400, "message": "This model's maximum context length is 131072 tokens, however you requested about 140000"}}),
             json!({"object": "error", "message": "The prompt contains at least 131073 input tokens", "code": 400}),
             json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 > 200000"}}),
+            json!({"error": {"type": "invalid_request_error", "code": "context_length_exceeded", "param": "input",
+                "message": "Your input exceeds the context window of this model. Please adjust your input and try again."}}),
+            json!({"type": "error", "code": "context_length_exceeded", "message": "Your input exceeds the context window"}),
+            json!({"error": {"code": 400, "status": "INVALID_ARGUMENT",
+                "message": "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}),
+            json!([{"error": {"code": 400, "status": "INVALID_ARGUMENT",
+                "message": "The input token count exceeds the maximum number of tokens allowed 1048576."}}]),
+            json!({"error": {"code": 400, "type": "exceed_context_size_error",
+                "message": "the request exceeds the available context size, try increasing it"}}),
+            json!({"error": "This model's maximum prompt length is 131072 but the request contains 140000 tokens."}),
         ] {
             let error = from_answer(400, body.to_string().as_bytes());
             assert_eq!(
@@ -329,7 +376,144 @@ mod tests {
     }
 
     #[test]
-    fn an_error_inside_a_stream_keeps_its_code_and_text() {
+    fn bodies_of_responses_and_gemini() {
+        use ErrorKind::{Auth, ModelUnknown, Overloaded, Refused};
+        let google = |code: u16, status: &str, message: &str, details: Value| json!({"error": {"code": code, "status": status, "message": message, "details": details}});
+        for (status, body, kind, retryable, wait) in [
+            (
+                400,
+                google(
+                    400,
+                    "INVALID_ARGUMENT",
+                    "API key not valid. Please pass a valid API key.",
+                    json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]),
+                ),
+                Auth,
+                false,
+                None,
+            ),
+            (
+                403,
+                google(403, "PERMISSION_DENIED", "Method blocked", json!([])),
+                Auth,
+                false,
+                None,
+            ),
+            (
+                404,
+                google(
+                    404,
+                    "NOT_FOUND",
+                    "models/nope is not found for API version v1beta",
+                    Value::Null,
+                ),
+                ModelUnknown,
+                false,
+                None,
+            ),
+            (
+                429,
+                google(
+                    429,
+                    "RESOURCE_EXHAUSTED",
+                    "You exceeded your current quota",
+                    json!([{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"}]),
+                ),
+                Overloaded,
+                true,
+                Some(Duration::from_millis(34_500)),
+            ),
+            (
+                503,
+                google(503, "UNAVAILABLE", "The model is overloaded.", Value::Null),
+                Overloaded,
+                true,
+                None,
+            ),
+            (
+                500,
+                google(500, "INTERNAL", "An internal error", Value::Null),
+                Refused,
+                true,
+                None,
+            ),
+            (
+                400,
+                json!({"error": {"message": "Encrypted content is not supported with this model.",
+                    "type": "invalid_request_error", "param": "include", "code": null}}),
+                Refused,
+                false,
+                None,
+            ),
+            (
+                401,
+                json!({"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}),
+                Auth,
+                false,
+                None,
+            ),
+            (
+                400,
+                json!({"error": {"message": "The requested model 'nope' does not exist.", "code": "model_not_found"}}),
+                ModelUnknown,
+                false,
+                None,
+            ),
+            (
+                429,
+                json!({"error": {"message": "Rate limit reached", "code": "rate_limit_exceeded"}}),
+                Overloaded,
+                true,
+                None,
+            ),
+            (
+                404,
+                json!({"error": {"code": "DeploymentNotFound", "message": "The API deployment does not exist."}}),
+                ModelUnknown,
+                false,
+                None,
+            ),
+        ] {
+            for list in [false, true] {
+                let body = if list { json!([body]) } else { body.clone() };
+                let error = from_answer(status, body.to_string().as_bytes());
+                assert_eq!(
+                    (error.kind, error.retryable, error.retry_after),
+                    (kind, retryable, wait),
+                    "{body}"
+                );
+            }
+        }
+        // Inside a stream there is no status but that of the body.
+        for (body, kind, retryable) in [
+            (
+                google(503, "UNAVAILABLE", "overloaded", Value::Null),
+                Overloaded,
+                true,
+            ),
+            (
+                json!({"type": "error", "code": "rate_limit_exceeded", "message": "slow down", "param": null}),
+                Overloaded,
+                true,
+            ),
+            (
+                json!({"error": {"code": "server_error", "message": "sorry"}}),
+                Refused,
+                true,
+            ),
+            (
+                json!({"error": {"code": "invalid_prompt", "message": "no"}}),
+                Refused,
+                false,
+            ),
+        ] {
+            let error = Complaint::read(&body).unwrap().sort(None);
+            assert_eq!((error.kind, error.retryable), (kind, retryable), "{body}");
+        }
+    }
+
+    #[test]
+    fn g12_an_error_inside_a_stream_keeps_its_code_and_text() {
         let value = json!({"error": {"message": "bad field", "code": 400}});
         let error = Complaint::read(&value).unwrap().sort(None);
         assert_eq!(
@@ -354,12 +538,17 @@ mod tests {
             error.message,
             "Incorrect API key provided: *** See task-list."
         );
+        let error = from_answer(
+            400,
+            br#"{"error":{"message":"Consumer 'api_key:AIzaSyX-1_y' has been suspended."}}"#,
+        );
+        assert_eq!(error.message, "Consumer 'api_key:***' has been suspended.");
         let error = from_answer(400, "é".repeat(40_000).as_bytes());
         assert!(error.message.len() <= MESSAGE_LIMIT + 8);
     }
 
     #[test]
-    fn retry_after_in_all_spellings() {
+    fn g13_retry_after_in_all_spellings() {
         let now = httpdate::parse_http_date("Sun, 06 Nov 1994 08:49:37 GMT").unwrap();
         for (value, want) in [
             ("2", Some(2)),

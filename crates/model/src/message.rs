@@ -129,8 +129,17 @@ fn unwrapped(json: &Json) -> Option<Json> {
         .filter(|inner| inner.as_str().starts_with('{'))
 }
 
-/// The result of one call.
+/// A picture.
 #[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Image {
+    /// Such as `image/png`.
+    pub media_type: Arc<str>,
+    /// The bytes in base64.
+    pub base64: Arc<str>,
+}
+
+/// The result of one call.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
 pub struct ToolResult {
     /// The call that this answers.
     pub call_id: Arc<str>,
@@ -140,6 +149,8 @@ pub struct ToolResult {
     pub content: Arc<str>,
     /// Whether the call failed.
     pub is_error: bool,
+    /// Pictures that belong to the result; usually none.
+    pub images: Vec<Image>,
 }
 
 #[cfg(test)]
@@ -157,6 +168,7 @@ mod tests {
             .map_err(|fault| fault.to_string())
     }
 
+    // G-08
     #[test]
     fn nothing_in_any_spelling_is_the_empty_object() {
         for nothing in ["", "  ", "null", "{}", "\"\"", "\"null\""] {
@@ -164,12 +176,14 @@ mod tests {
         }
     }
 
+    // G-08
     #[test]
     fn an_object_encoded_twice_is_unwrapped_once() {
         assert_eq!(input(r#""{\"a\":1}""#).as_deref(), Ok(r#"{"a":1}"#));
         assert!(input(r#""\"{}\"""#).is_err());
     }
 
+    // G-08
     #[test]
     fn bad_arguments_name_the_parse_fault() {
         let fault = input(r#"{"mode": fastt"}"#).unwrap_err();

@@ -8,10 +8,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::dialect::Dialect;
 use crate::echo::Echo;
-use crate::encode::Quirks;
 use crate::facts::{ModelFacts, OwnFacts};
 use crate::http::{self, Endpoint, HttpClient, HttpModel};
 use crate::model::{Model, ModelStream};
+use crate::quirks::Quirks;
 use crate::request::Request;
 use crate::scripted::{ScriptError, Scripted};
 use crate::small_file::read_small;
@@ -128,6 +128,16 @@ pub enum ResolveError {
         /// The variable that would hold the key.
         variable: String,
     },
+    /// The provider has no usual address.
+    #[error(
+        "provider {provider} has no usual address: set {variable}, or base_url of [providers.{provider}]"
+    )]
+    MissingAddress {
+        /// The provider.
+        provider: String,
+        /// The variable that would hold the address.
+        variable: String,
+    },
     /// The base URL cannot be used.
     #[error("the base URL of provider {provider} ({from}) is not an http or https URL: {reason}")]
     BadBaseUrl {
@@ -207,48 +217,109 @@ impl Model for Known {
 struct Preset {
     name: &'static str,
     dialect: Dialect,
+    /// Empty when it has no usual one.
     base_url: &'static str,
     /// The variable that may hold another base URL.
     base_variable: Option<&'static str>,
-    key_variable: Option<&'static str>,
-    quirks: fn() -> Quirks,
+    key: Key,
+    /// What is assumed of another base URL: a server that only speaks like this provider wants the usual form of this
+    /// dialect. Without it, every server is one of its own.
+    elsewhere: Option<Dialect>,
 }
 
-const PRESETS: [Preset; 4] = [
+/// The variable that holds a key.
+#[derive(Clone, Copy)]
+enum Key {
+    /// Not needed by servers on this machine.
+    Needed(&'static str),
+    Optional(&'static str),
+    None,
+}
+
+impl Preset {
+    fn quirks(&self) -> Quirks {
+        Quirks::profile(self.name).unwrap_or_default()
+    }
+
+    fn key_variable(&self) -> Option<&'static str> {
+        match self.key {
+            Key::Needed(name) | Key::Optional(name) => Some(name),
+            Key::None => None,
+        }
+    }
+
+    fn needed_key(&self) -> Option<&'static str> {
+        match self.key {
+            Key::Needed(name) => Some(name),
+            Key::Optional(_) | Key::None => None,
+        }
+    }
+}
+
+const PRESETS: [Preset; 8] = [
     Preset {
         name: "openai",
-        dialect: Dialect::OpenAiChat,
+        dialect: Dialect::OpenAiResponses,
         base_url: "https://api.openai.com/v1",
         base_variable: Some("OPENAI_BASE_URL"),
-        key_variable: Some("OPENAI_API_KEY"),
-        quirks: || Quirks {
-            max_tokens_field: "max_completion_tokens".into(),
-            ..Quirks::default()
-        },
+        key: Key::Needed("OPENAI_API_KEY"),
+        elsewhere: Some(Dialect::OpenAiChat),
     },
     Preset {
         name: "anthropic",
         dialect: Dialect::Anthropic,
         base_url: "https://api.anthropic.com",
         base_variable: Some("ANTHROPIC_BASE_URL"),
-        key_variable: Some("ANTHROPIC_API_KEY"),
-        quirks: Quirks::default,
+        key: Key::Needed("ANTHROPIC_API_KEY"),
+        elsewhere: Some(Dialect::Anthropic),
+    },
+    Preset {
+        name: "gemini",
+        dialect: Dialect::Gemini,
+        base_url: "https://generativelanguage.googleapis.com",
+        base_variable: Some("GEMINI_BASE_URL"),
+        key: Key::Needed("GEMINI_API_KEY"),
+        elsewhere: None,
     },
     Preset {
         name: "openrouter",
         dialect: Dialect::OpenAiChat,
         base_url: "https://openrouter.ai/api/v1",
         base_variable: None,
-        key_variable: Some("OPENROUTER_API_KEY"),
-        quirks: Quirks::default,
+        key: Key::Needed("OPENROUTER_API_KEY"),
+        elsewhere: None,
     },
     Preset {
         name: "ollama",
         dialect: Dialect::OpenAiChat,
         base_url: "http://127.0.0.1:11434/v1",
         base_variable: Some("OLLAMA_HOST"),
-        key_variable: None,
-        quirks: Quirks::default,
+        key: Key::None,
+        elsewhere: None,
+    },
+    Preset {
+        name: "vllm",
+        dialect: Dialect::OpenAiChat,
+        base_url: "http://127.0.0.1:8000/v1",
+        base_variable: Some("VLLM_BASE_URL"),
+        key: Key::Optional("VLLM_API_KEY"),
+        elsewhere: None,
+    },
+    Preset {
+        name: "llama.cpp",
+        dialect: Dialect::OpenAiChat,
+        base_url: "http://127.0.0.1:8080/v1",
+        base_variable: Some("LLAMA_CPP_BASE_URL"),
+        key: Key::Optional("LLAMA_API_KEY"),
+        elsewhere: None,
+    },
+    Preset {
+        name: "azure",
+        dialect: Dialect::OpenAiChat,
+        base_url: "",
+        base_variable: Some("AZURE_OPENAI_ENDPOINT"),
+        key: Key::Needed("AZURE_OPENAI_API_KEY"),
+        elsewhere: None,
     },
 ];
 
@@ -348,7 +419,7 @@ impl Providers {
         };
         if let Some(config) = self.extra.iter().find(|config| config.name == provider) {
             let of_preset = PRESETS.iter().any(|preset| {
-                preset.name == provider && preset.key_variable == config.key_variable.as_deref()
+                preset.name == provider && preset.needed_key() == config.key_variable.as_deref()
             });
             // Servers on this machine seldom ask for a key, unless somebody says so.
             let local = reqwest::Url::parse(&config.base_url)
@@ -377,7 +448,7 @@ impl Providers {
         match provider {
             "echo" => Ok(Arc::new(Echo::new(id))),
             "scripted" => Ok(Arc::new(self.script(id)?)),
-            _ => match PRESETS.iter().find(|preset| preset.name == provider) {
+            _ => match preset_of(provider) {
                 Some(preset) => self.over_http(self.preset(preset), id),
                 None => Err(ResolveError::UnknownProvider {
                     provider: provider.to_owned(),
@@ -397,7 +468,7 @@ impl Providers {
         let set = preset
             .base_variable
             .and_then(|name| Some((name, self.variable(name)?)));
-        let own = set.is_some();
+        let elsewhere = set.as_ref().and(preset.elsewhere);
         let (base_url, base_url_from) = match set {
             Some((name @ "OLLAMA_HOST", value)) => (ollama_base(&value), name.to_owned()),
             Some((name, value)) => (value, name.to_owned()),
@@ -416,20 +487,18 @@ impl Providers {
         };
         Endpoint {
             provider: preset.name.into(),
-            dialect: preset.dialect,
+            dialect: elsewhere.unwrap_or(preset.dialect),
             base_url,
             base_url_from,
             api_key: preset
-                .key_variable
+                .key_variable()
                 .and_then(|name| self.variable(name))
                 .map(Secret::new),
-            api_key_from: preset.key_variable.unwrap_or("it has none").to_owned(),
+            api_key_from: preset.key_variable().unwrap_or("it has none").to_owned(),
             headers: Vec::new(),
-            // Servers that only speak like this provider want the usual form of its dialect.
-            quirks: if own {
-                Quirks::default()
-            } else {
-                (preset.quirks)()
+            quirks: match elsewhere {
+                Some(_) => Quirks::default(),
+                None => preset.quirks(),
             },
             terms: self.default_terms.clone(),
         }
@@ -441,6 +510,14 @@ impl Providers {
             from: endpoint.base_url_from.clone(),
             reason,
         };
+        if endpoint.base_url.is_empty()
+            && let Some(variable) = preset_of(&endpoint.provider).and_then(|p| p.base_variable)
+        {
+            return Err(ResolveError::MissingAddress {
+                provider: endpoint.provider.to_string(),
+                variable: variable.to_owned(),
+            });
+        }
         let url =
             reqwest::Url::parse(&endpoint.base_url).map_err(|fault| bad(fault.to_string()))?;
         if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -448,10 +525,8 @@ impl Providers {
         }
         // Servers on this machine seldom ask for a key.
         let needs_key = endpoint.api_key.is_none() && !http::is_loopback(&url);
-        let variable = PRESETS
-            .iter()
-            .filter(|preset| *preset.name == *endpoint.provider)
-            .find_map(|preset| preset.key_variable)
+        let variable = preset_of(&endpoint.provider)
+            .and_then(Preset::needed_key)
             .filter(|_| {
                 !self
                     .extra
@@ -519,18 +594,34 @@ impl ProviderConfig {
     /// The preset of a name, as somebody would configure it: without what variables say.
     #[must_use]
     pub fn preset(name: &str) -> Option<Self> {
-        let preset = PRESETS.iter().find(|preset| preset.name == name)?;
+        let preset = preset_of(name)?;
         Some(Self {
             name: name.to_owned(),
             dialect: preset.dialect,
             base_url: preset.base_url.to_owned(),
             api_key: None,
-            key_variable: preset.key_variable.map(str::to_owned),
+            key_variable: preset.needed_key().map(str::to_owned),
             headers: Vec::new(),
-            quirks: (preset.quirks)(),
+            quirks: preset.quirks(),
             terms: ProviderTerms::default(),
         })
     }
+
+    /// The same provider at another base URL. What is there under the name of a provider that others imitate is taken
+    /// for an imitation, which wants the usual form of the dialect that is imitated most.
+    #[must_use]
+    pub fn at(mut self, base_url: impl Into<String>) -> Self {
+        self.base_url = base_url.into();
+        if let Some(dialect) = preset_of(&self.name).and_then(|preset| preset.elsewhere) {
+            self.dialect = dialect;
+            self.quirks = Quirks::default();
+        }
+        self
+    }
+}
+
+fn preset_of(name: &str) -> Option<&'static Preset> {
+    PRESETS.iter().find(|preset| preset.name == name)
 }
 
 /// The address of an Ollama server from what `OLLAMA_HOST` may hold: a host, a port, an address to listen on, a URL.
@@ -569,6 +660,35 @@ fn ollama_base(value: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn openai_is_itself_at_its_own_address_only() {
+        let dialects = |base: Option<&'static str>| {
+            let providers = Providers::new(
+                move |name| (name == "OPENAI_BASE_URL").then(|| base.map(str::to_owned))?,
+                Vec::new(),
+            );
+            let endpoint = providers.preset(preset_of("openai").unwrap());
+            (endpoint.dialect, endpoint.quirks == Quirks::default())
+        };
+        assert_eq!(dialects(None), (Dialect::OpenAiResponses, false));
+        assert_eq!(dialects(Some("http://h/v1")), (Dialect::OpenAiChat, true));
+        let config = ProviderConfig::preset("openai").unwrap();
+        assert_eq!(config.dialect, Dialect::OpenAiResponses);
+        let config = config.at("http://h/v1");
+        assert_eq!(
+            (config.dialect, &*config.base_url),
+            (Dialect::OpenAiChat, "http://h/v1")
+        );
+        let azure = ProviderConfig::preset("azure").unwrap();
+        assert_eq!(azure.clone().at("https://r").quirks, azure.quirks);
+    }
+
+    #[test]
+    fn every_preset_has_a_profile() {
+        let presets: Vec<_> = PRESETS.iter().map(|preset| preset.name).collect();
+        assert_eq!(presets, Quirks::profiles().collect::<Vec<_>>());
+    }
 
     #[test]
     fn every_way_to_name_an_ollama_server() {

@@ -99,7 +99,20 @@ pub struct Options {
     pub max_output_tokens: Option<u32>,
     /// `low`, `medium`, `high`, or a provider's own word.
     pub reasoning_effort: Option<Arc<str>>,
+    /// The form that the answer must have.
+    pub output_schema: Option<OutputSchema>,
+    /// Names what shares its beginning with this request (a session, say), for providers that place requests by it.
+    pub cache_key: Option<Arc<str>>,
     /// An object whose members are put into the request as they are. They win over the options above, never over
     /// the model, the messages, the tools and the streaming.
     pub extra: Option<Json>,
+}
+
+/// The form of an answer.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutputSchema {
+    /// A name for it: letters, digits, `_` and `-`.
+    pub name: Arc<str>,
+    /// JSON schema of the answer.
+    pub schema: Json,
 }

@@ -253,6 +253,7 @@ fn options_of(written: WrittenOptions) -> Options {
         max_output_tokens,
         reasoning_effort: reasoning_effort.map(Arc::from),
         extra: extra.map(|extra| attache_model::Json::from_value(&Value::Object(extra))),
+        ..Options::default()
     }
 }
 
@@ -280,6 +281,9 @@ fn to_written(definition: &Definition) -> Written {
         max_output_tokens,
         reasoning_effort,
         extra,
+        // What a turn asks for, never a definition.
+        output_schema: _,
+        cache_key: _,
     } = options;
     let extra = match extra.map(|extra| extra.to_value()) {
         Some(Value::Object(extra)) => Some(extra),

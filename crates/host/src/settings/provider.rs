@@ -77,6 +77,14 @@ impl ConfiguredProvider {
         let is_wrong = |key: &str, message: String| (key.to_owned(), message);
         // What is left out of a preset stays as it is.
         let preset = ProviderConfig::preset(profile.as_deref().unwrap_or(name));
+        let preset = preset.map(|preset| match (&base_url, &profile) {
+            (Some(elsewhere), None) => preset.at(elsewhere.clone()),
+            (Some(elsewhere), Some(_)) => ProviderConfig {
+                base_url: elsewhere.clone(),
+                ..preset
+            },
+            (None, _) => preset,
+        });
         if let (Some(profile), None) = (&profile, &preset) {
             let known = ProviderConfig::preset_names().join(", ");
             return Err(is_wrong(
@@ -95,8 +103,11 @@ impl ConfiguredProvider {
             })?),
             None => preset.as_ref().map(|preset| preset.dialect),
         };
-        let own_url = base_url.is_some() && profile.is_none();
-        let base_url = base_url.or_else(|| Some(preset.as_ref()?.base_url.clone()));
+        let base_url = preset
+            .as_ref()
+            .map(|preset| preset.base_url.clone())
+            .or(base_url)
+            .filter(|url| !url.is_empty());
         let key_variable = match (api_key_env, &api_key_command) {
             (Some(variable), _) => Some(variable),
             (None, Some(_)) => None,
@@ -104,11 +115,7 @@ impl ConfiguredProvider {
                 .as_ref()
                 .and_then(|preset| preset.key_variable.clone()),
         };
-        // A server that only speaks like a preset wants the usual form of its dialect.
-        let mut quirks = match preset {
-            Some(preset) if !own_url => preset.quirks,
-            _ => Quirks::default(),
-        };
+        let mut quirks = preset.map_or_else(Quirks::default, |preset| preset.quirks);
         for (key, value) in &changes {
             let text = match value {
                 toml::Value::String(text) => text.clone(),
@@ -116,7 +123,7 @@ impl ConfiguredProvider {
             };
             quirks
                 .set(key, &text)
-                .map_err(|fault| is_wrong(&format!("quirks.{key}"), fault.to_string()))?;
+                .map_err(|fault| is_wrong(&format!("quirks.{key}:"), fault.to_string()))?;
         }
         let dialect = dialect.ok_or_else(|| missing("dialect"))?;
         let base_url = base_url.ok_or_else(|| missing("base_url"))?;

@@ -17,6 +17,8 @@ pub(super) struct Entry<'a> {
 #[derive(Default, Debug)]
 pub(super) struct Calls {
     slots: Vec<Slot>,
+    /// How many have begun. A call that waits for its name begins after others that came later.
+    begun: usize,
 }
 
 #[derive(Debug)]
@@ -24,7 +26,8 @@ struct Slot {
     wire_index: Option<u64>,
     id: String,
     name: String,
-    started: bool,
+    /// Its number among those that have begun.
+    number: Option<usize>,
     mender: Mender,
     arguments: String,
     /// How much of `arguments` has gone out.
@@ -38,9 +41,9 @@ impl Calls {
 
     /// Whether the arguments of every call are whole.
     pub(super) fn are_complete(&self) -> bool {
-        self.slots
-            .iter()
-            .all(|slot| slot.started && (slot.arguments.trim().is_empty() || slot.is_complete()))
+        self.slots.iter().all(|slot| {
+            slot.number.is_some() && (slot.arguments.trim().is_empty() || slot.is_complete())
+        })
     }
 
     pub(super) fn push(&mut self, entry: Entry<'_>, out: &mut Deltas) {
@@ -58,7 +61,7 @@ impl Calls {
                     wire_index: entry.index,
                     id: String::new(),
                     name: String::new(),
-                    started: false,
+                    number: None,
                     mender: Mender::default(),
                     arguments: String::new(),
                     sent: 0,
@@ -76,15 +79,15 @@ impl Calls {
         }
         slot.mender.push(entry.arguments, &mut slot.arguments);
         if !slot.name.is_empty() {
-            slot.emit(at, out);
+            slot.emit(&mut self.begun, out);
         }
     }
 
     /// Emits what was held back: calls that never got a name, and halves of characters.
     pub(super) fn finish(&mut self, out: &mut Deltas) {
-        for (at, slot) in self.slots.iter_mut().enumerate() {
+        for slot in &mut self.slots {
             slot.mender.finish(&mut slot.arguments);
-            slot.emit(at, out);
+            slot.emit(&mut self.begun, out);
         }
     }
 
@@ -153,9 +156,10 @@ impl Slot {
         serde_json::from_str::<serde::de::IgnoredAny>(&self.arguments).is_ok()
     }
 
-    fn emit(&mut self, index: usize, out: &mut Deltas) {
-        if !self.started {
-            self.started = true;
+    fn emit(&mut self, begun: &mut usize, out: &mut Deltas) {
+        let index = *self.number.get_or_insert_with(|| {
+            let index = *begun;
+            *begun += 1;
             let id = if self.id.is_empty() {
                 format!("call_{index}")
             } else {
@@ -166,7 +170,8 @@ impl Slot {
                 id,
                 name: self.name.clone(),
             });
-        }
+            index
+        });
         if self.sent < self.arguments.len() {
             out.arguments_tail(index)
                 .push_str(&self.arguments[self.sent..]);

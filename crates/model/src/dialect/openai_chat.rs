@@ -2,7 +2,8 @@
 //! tool call is in `calls`; request bodies are in `encode`.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use super::calls::{Calls, Entry};
 use super::wire::{self, Count, Str, bytes};
@@ -10,6 +11,7 @@ use super::{Decoder, Phase, truncated};
 use crate::delta::{Delta, Deltas, StopReason};
 use crate::error::ModelError;
 use crate::fault::Complaint;
+use crate::json::Json;
 use crate::text::Mender;
 use crate::usage::Usage;
 
@@ -20,6 +22,8 @@ pub struct OpenAiChatDecoder {
     text: Mender,
     reasoning: Mender,
     calls: Calls,
+    /// Reasoning in the form that goes back unchanged.
+    details: Vec<Value>,
     refused: bool,
     spoke: bool,
     usage: Usage,
@@ -61,6 +65,8 @@ struct WireDelta<'a> {
     reasoning_content: Option<Str<'a>>,
     #[serde(borrow, default)]
     reasoning: Option<Str<'a>>,
+    #[serde(borrow, default)]
+    reasoning_details: Option<&'a RawValue>,
     #[serde(borrow, default)]
     refusal: Option<Str<'a>>,
     #[serde(borrow, default)]
@@ -133,6 +139,7 @@ impl OpenAiChatDecoder {
             text: Mender::default(),
             reasoning: Mender::default(),
             calls: Calls::default(),
+            details: Vec::new(),
             refused: false,
             spoke: false,
             usage: Usage::default(),
@@ -179,6 +186,9 @@ impl OpenAiChatDecoder {
             self.reasoning.push(reasoning, out.reasoning_tail());
             out.drop_empty_tail();
         }
+        if let Some(details) = delta.reasoning_details {
+            self.take_details(details);
+        }
         for text in [bytes(&delta.content), bytes(&delta.refusal)] {
             if !text.is_empty() {
                 self.spoke = true;
@@ -204,6 +214,19 @@ impl OpenAiChatDecoder {
                 arguments: arguments.bytes(),
             };
             self.calls.push(entry, out);
+        }
+    }
+
+    /// Pieces of one detail are joined; what cannot be read is left out, because it is only needed to be sent back.
+    fn take_details(&mut self, raw: &RawValue) {
+        let Ok(Value::Array(pieces)) = wire::read_odd(raw.get().as_bytes()) else {
+            return;
+        };
+        for piece in pieces {
+            match self.details.last_mut() {
+                Some(last) if continues(last, &piece) => join(last, piece),
+                _ => self.details.push(piece),
+            }
         }
     }
 
@@ -251,6 +274,11 @@ impl OpenAiChatDecoder {
         self.text.finish(out.text_tail());
         out.drop_empty_tail();
         self.calls.finish(out);
+        let details = std::mem::take(&mut self.details);
+        if !details.is_empty() {
+            let data = json!({"type": "reasoning_details", "details": details});
+            out.push(Delta::ReasoningOpaque(Json::from_value(&data)));
+        }
     }
 
     /// The terminal event. Some servers give no finish reason; then only a reply that is whole in itself is finished.
@@ -278,6 +306,38 @@ impl OpenAiChatDecoder {
         match wire::read::<Chunk<'_>>(text.as_bytes()) {
             Ok(chunk) => self.take(chunk, out),
             Err(fault) => self.fail(wire::not_of_dialect(&fault), out),
+        }
+    }
+}
+
+/// Whether a piece goes on with the last detail.
+fn continues(last: &Value, piece: &Value) -> bool {
+    let texts = ["reasoning.text", "reasoning.summary"];
+    let same = |key: &str| piece[key].is_null() || piece[key] == last[key];
+    // A signature ends its detail.
+    texts.iter().any(|kind| piece["type"] == *kind)
+        && last["signature"].is_null()
+        && piece["type"] == last["type"]
+        && piece["index"] == last["index"]
+        && same("id")
+        && same("format")
+}
+
+fn join(last: &mut Value, piece: Value) {
+    let (Value::Object(last), Value::Object(piece)) = (last, piece) else {
+        return;
+    };
+    for (key, value) in piece {
+        match (last.get_mut(&key), value) {
+            (Some(Value::String(text)), Value::String(more))
+                if key == "text" || key == "summary" =>
+            {
+                text.push_str(&more);
+            }
+            (_, Value::Null) => {}
+            (_, value) => {
+                last.insert(key, value);
+            }
         }
     }
 }

@@ -14,7 +14,12 @@ use crate::text;
 #[derive(Default, Debug)]
 pub(super) struct Str<'a>(Cow<'a, [u8]>);
 
-impl Str<'_> {
+impl<'a> Str<'a> {
+    /// A string that did not come over the wire.
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self(Cow::Borrowed(bytes))
+    }
+
     pub(super) fn bytes(&self) -> &[u8] {
         &self.0
     }

@@ -9,11 +9,12 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use super::{
-    CallIds, EncodedRequest, EncodedTools, Quirks, extra, option, schema, sendable_arguments,
-    sendable_name,
+    CallIds, EncodedRequest, EncodedTools, Quirks, extra, generation, merged, no_output_schema,
+    option, picture_note, schema, sendable_arguments, sendable_name,
 };
 use crate::json::Json;
-use crate::message::{Message, Part};
+use crate::message::{Message, Part, ToolResult};
+use crate::quirks::Thinking;
 use crate::request::{Request, ToolSpec};
 
 pub(crate) fn encode(request: &Request, quirks: &Quirks) -> EncodedRequest {
@@ -28,9 +29,13 @@ pub(crate) fn encode(request: &Request, quirks: &Quirks) -> EncodedRequest {
         quirks,
         tools,
     };
+    let mut notices = tools.map(EncodedTools::notices).unwrap_or_default();
+    if request.options.output_schema.is_some() && !quirks.output_schema {
+        notices.push(no_output_schema());
+    }
     EncodedRequest {
         body: serde_json::to_vec(&body).expect("a request can always be written"),
-        notices: tools.map(EncodedTools::notices).unwrap_or_default(),
+        notices,
     }
 }
 
@@ -65,6 +70,18 @@ fn thinking_budget(effort: &str) -> Option<u32> {
     }
 }
 
+/// Whether thinking is asked for by an effort. Models since generation 4.6, and those whose name has none, decide
+/// themselves how long they think, and the newest refuse a number of tokens.
+fn is_adaptive(model: &str, quirks: &Quirks) -> bool {
+    match quirks.thinking {
+        Thinking::Adaptive => true,
+        Thinking::Budget => false,
+        Thinking::ByModel => {
+            model.contains("claude") && generation(model).is_none_or(|found| found >= (4, 6))
+        }
+    }
+}
+
 struct Body<'a> {
     request: &'a Request,
     quirks: &'a Quirks,
@@ -79,7 +96,7 @@ impl Serialize for Body<'_> {
             tools,
         } = *self;
         let options = &request.options;
-        let extra = extra(
+        let mut extra = extra(
             options.extra.as_ref(),
             &["model", "messages", "stream", "system", "tools"],
         );
@@ -87,6 +104,7 @@ impl Serialize for Body<'_> {
             .reasoning_effort
             .as_deref()
             .and_then(thinking_budget);
+        let adaptive = is_adaptive(&request.model, quirks);
         // The limit counts thinking too, and must be larger than the budget for it.
         let limit = options
             .max_output_tokens
@@ -100,7 +118,9 @@ impl Serialize for Body<'_> {
             .as_deref()
             .filter(|system| !system.is_empty())
         {
-            let block = Block::new(BlockKind::Text { text: system });
+            let block = Block::new(BlockKind::Text {
+                text: system.into(),
+            });
             map.serialize_entry("system", &[block.marked(quirks.cache_marks)])?;
         }
         map.serialize_entry("messages", &messages(&request.messages, quirks))?;
@@ -111,8 +131,18 @@ impl Serialize for Body<'_> {
                 map.serialize_entry("tool_choice", &json!({"type": "none"}))?;
             }
         }
+        let mut output = serde_json::Map::new();
+        if let (Some(schema), true) = (&options.output_schema, quirks.output_schema) {
+            let format = json!({"type": "json_schema", "schema": schema.schema.to_value()});
+            output.insert("format".to_owned(), format);
+        }
         match budget {
             // With thinking the provider refuses a temperature of our own.
+            Some(_) if adaptive => {
+                output.insert("effort".to_owned(), json!(options.reasoning_effort));
+                let thinking = json!({"type": "adaptive"});
+                option(&mut map, &extra, "thinking", Some(thinking))?;
+            }
             Some(budget) => option(
                 &mut map,
                 &extra,
@@ -123,6 +153,9 @@ impl Serialize for Body<'_> {
                 option(&mut map, &extra, "temperature", options.temperature)?;
                 option(&mut map, &extra, "top_p", options.top_p)?;
             }
+        }
+        if let Some(output) = merged(output, &mut extra, "output_config") {
+            map.serialize_entry("output_config", &output)?;
         }
         for (key, value) in &extra {
             if key == "tool_choice" && (tools.is_none() || !request.tools_allowed) {
@@ -166,7 +199,7 @@ struct CacheMark {
 #[serde(tag = "type", rename_all = "snake_case")]
 enum BlockKind<'a> {
     Text {
-        text: &'a str,
+        text: Cow<'a, str>,
     },
     Image {
         source: ImageSource<'a>,
@@ -182,11 +215,24 @@ enum BlockKind<'a> {
     },
     ToolResult {
         tool_use_id: Cow<'a, str>,
-        #[serde(skip_serializing_if = "str::is_empty")]
-        content: &'a str,
+        #[serde(skip_serializing_if = "ResultContent::is_empty")]
+        content: ResultContent<'a>,
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         is_error: bool,
     },
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ResultContent<'a> {
+    Text(&'a str),
+    Blocks(Vec<BlockKind<'a>>),
+}
+
+impl ResultContent<'_> {
+    fn is_empty(&self) -> bool {
+        matches!(self, Self::Text(""))
+    }
 }
 
 #[derive(Serialize)]
@@ -246,13 +292,9 @@ fn messages<'a>(messages: &'a [Message], quirks: &Quirks) -> Vec<WireMessage<'a>
                 )
             }
             Message::Tool(results) => {
-                let blocks = results.iter().map(|result| {
-                    Block::new(BlockKind::ToolResult {
-                        tool_use_id: ids.result(&result.call_id),
-                        content: &result.content,
-                        is_error: result.is_error,
-                    })
-                });
+                let blocks = results
+                    .iter()
+                    .flat_map(|result| result_blocks(result, &ids, quirks.result_images));
                 ("user", blocks.collect())
             }
         };
@@ -281,19 +323,61 @@ fn messages<'a>(messages: &'a [Message], quirks: &Quirks) -> Vec<WireMessage<'a>
     wire
 }
 
+fn picture<'a>(media_type: &'a str, data: &'a str) -> BlockKind<'a> {
+    BlockKind::Image {
+        source: ImageSource {
+            kind: "base64",
+            media_type,
+            data,
+        },
+    }
+}
+
+/// A result with its pictures: inside of it, or behind all results where the provider does not take them there.
+fn result_blocks<'a>(
+    result: &'a ToolResult,
+    ids: &CallIds<'a>,
+    images_inside: bool,
+) -> Vec<Block<'a>> {
+    let tool_use_id = ids.result(&result.call_id);
+    let mut pictures: Vec<_> = result
+        .images
+        .iter()
+        .map(|image| picture(&image.media_type, &image.base64))
+        .collect();
+    let mut content = ResultContent::Text(&result.content);
+    if images_inside && !pictures.is_empty() {
+        if !result.content.trim().is_empty() {
+            let text = (&*result.content).into();
+            pictures.insert(0, BlockKind::Text { text });
+        }
+        content = ResultContent::Blocks(std::mem::take(&mut pictures));
+    }
+    if !pictures.is_empty() {
+        let text = picture_note(result, &tool_use_id).into();
+        pictures.insert(0, BlockKind::Text { text });
+    }
+    let is_error = result.is_error;
+    let own = BlockKind::ToolResult {
+        tool_use_id,
+        content,
+        is_error,
+    };
+    std::iter::once(own)
+        .chain(pictures)
+        .map(Block::new)
+        .collect()
+}
+
 /// A part as a block; `ids` is given for assistant messages.
 fn block<'a>(part: &'a Part, ids: Option<&mut CallIds<'a>>) -> Option<Block<'a>> {
     let kind = match (part, ids) {
         // Text without anything but white space is refused.
         (Part::Text(text), _) if text.trim().is_empty() => return None,
-        (Part::Text(text), _) => BlockKind::Text { text },
-        (Part::Image { media_type, base64 }, None) => BlockKind::Image {
-            source: ImageSource {
-                kind: "base64",
-                media_type,
-                data: base64,
-            },
+        (Part::Text(text), _) => BlockKind::Text {
+            text: (&**text).into(),
         },
+        (Part::Image { media_type, base64 }, None) => picture(media_type, base64),
         (
             Part::Reasoning {
                 text,

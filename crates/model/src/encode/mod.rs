@@ -1,8 +1,9 @@
-//! Request bodies, one file a dialect, and what they share: providers' differences as plain data, tools that are encoded
-//! once, and call ids and tool names in the spelling that strict servers accept. Nothing is sent from here.
+//! Request bodies, one file a dialect, and what they share: tools that are encoded once, answers' schemas, and call ids and tool names in the spelling that strict servers accept. Nothing is sent from here.
 
 pub(crate) mod anthropic;
+pub(crate) mod gemini;
 pub(crate) mod openai_chat;
+pub(crate) mod openai_responses;
 #[cfg(test)]
 mod tests;
 
@@ -14,64 +15,9 @@ use serde::ser::SerializeMap;
 use serde_json::value::RawValue;
 
 use crate::json::Json;
-use crate::message::ToolCall;
+use crate::message::{ToolCall, ToolResult};
+pub(crate) use crate::quirks::Quirks;
 use crate::request::ToolSpec;
-
-/// How a provider differs from the usual form of its dialect. Plain data.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Quirks {
-    /// Chat Completions: send the reasoning of earlier steps back, as `reasoning_content`. Some servers refuse a request
-    /// without it, others one with it.
-    pub send_reasoning_back: bool,
-    /// Chat Completions: name of the field for the most output tokens.
-    pub max_tokens_field: Cow<'static, str>,
-    /// Chat Completions: ask for usage with `stream_options`.
-    pub stream_options: bool,
-    /// Tool schemas must not have `anyOf`, `oneOf`, `allOf`, `not` or `enum` at their root; they are left out there.
-    pub plain_root_schema: bool,
-    /// Messages: mark the ends of instructions, tools and conversation for the provider's cache.
-    pub cache_marks: bool,
-    /// Messages: the limit of output tokens when the request has none, because the field is required there.
-    pub default_max_tokens: u32,
-    /// Remind the model once of an empty answer, or of an action that was claimed or announced without a call.
-    pub reminders: bool,
-}
-
-impl Default for Quirks {
-    fn default() -> Self {
-        Self {
-            send_reasoning_back: false,
-            max_tokens_field: Cow::Borrowed("max_tokens"),
-            stream_options: true,
-            plain_root_schema: true,
-            cache_marks: true,
-            default_max_tokens: 8192,
-            reminders: true,
-        }
-    }
-}
-
-/// A change of a quirk that cannot be made.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct QuirkError(String);
-
-impl Quirks {
-    /// Sets one by its name, for settings.
-    ///
-    /// # Errors
-    /// When there is none of this name, or its value has another form.
-    pub fn set(&mut self, key: &str, value: &str) -> Result<(), QuirkError> {
-        let truth = value
-            .parse()
-            .map_err(|_fault| QuirkError(format!("must be true or false, not {value:?}")));
-        match key {
-            "reminders" => self.reminders = truth?,
-            _ => return Err(QuirkError("is no quirk".to_owned())),
-        }
-        Ok(())
-    }
-}
 
 /// A request as bytes, and what had to be changed to get there.
 #[derive(Debug)]
@@ -92,7 +38,7 @@ pub(crate) struct EncodedTools {
 impl EncodedTools {
     /// How many forms there are: a dialect's, each with schemas as they are or with plain roots, for Messages also with
     /// or without a cache mark.
-    pub(crate) const FORMS: usize = 6;
+    pub(crate) const FORMS: usize = 10;
 
     pub(crate) fn new(list: &serde_json::Value, adapted: Vec<Arc<str>>) -> Self {
         let list = serde_json::value::to_raw_value(list).expect("a JSON value can be written");
@@ -137,6 +83,66 @@ pub(crate) fn schema(spec: &ToolSpec, plain_root: bool) -> (serde_json::Value, b
     (schema, changed)
 }
 
+/// Whether a schema keeps the rules that OpenAI has for a strict one: every object lists all its members as required and
+/// allows no others. A schema that does not may still be sent, as a wish.
+pub(crate) fn is_strict(schema: &serde_json::Value) -> bool {
+    match schema {
+        serde_json::Value::Object(members) => {
+            let fine = match members.get("properties").and_then(|p| p.as_object()) {
+                Some(properties) => {
+                    let required = members.get("required").and_then(|r| r.as_array());
+                    let all = |name: &String| {
+                        required.is_some_and(|list| list.iter().any(|known| *known == **name))
+                    };
+                    members.get("additionalProperties") == Some(&false.into())
+                        && properties.keys().all(all)
+                }
+                None => members.get("type") != Some(&"object".into()),
+            };
+            fine && members.values().all(is_strict)
+        }
+        serde_json::Value::Array(list) => list.iter().all(is_strict),
+        _ => true,
+    }
+}
+
+/// What is said when a provider takes no schema for its answers.
+pub(crate) fn no_output_schema() -> String {
+    "this provider takes no schema for its answer, so that the form of the answer is not assured"
+        .to_owned()
+}
+
+/// A picture as an address that holds it.
+pub(crate) fn data_url(media_type: &str, base64: &str) -> String {
+    format!("data:{media_type};base64,{base64}")
+}
+
+/// What stands before pictures that could not stay in their result.
+pub(crate) fn picture_note(result: &ToolResult, call_id: &str) -> String {
+    let count = match result.images.len() {
+        1 => "1 picture".to_owned(),
+        count => format!("{count} pictures"),
+    };
+    format!(
+        "[{count} of the result of {} (call {call_id}):]",
+        sendable_name(&result.name)
+    )
+}
+
+/// The generation that a model's id names, such as (4, 6) for `claude-opus-4-6` and (2, 5) for `gemini-2.5-pro`. Dates are
+/// no generations.
+pub(crate) fn generation(model: &str) -> Option<(u32, u32)> {
+    let short = |word: &&str| word.len() <= 2 && word.bytes().all(|byte| byte.is_ascii_digit());
+    let words: Vec<&str> = model
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .collect();
+    let at = words.iter().position(short)?;
+    let minor = words.get(at + 1).filter(|word| short(word));
+    let number = |word: &str| word.parse().unwrap_or(0);
+    Some((number(words[at]), minor.map_or(0, |word| number(word))))
+}
+
 /// The members of `extra`, without those that are ours to say.
 pub(crate) fn extra<'a>(
     extra: Option<&'a Json>,
@@ -152,6 +158,21 @@ pub(crate) fn extra<'a>(
         members.remove(*key);
     }
     members
+}
+
+/// An object of ours with the members that `extra` has for it, which win one by one. It is taken out of `extra`.
+pub(crate) fn merged(
+    mut ours: serde_json::Map<String, serde_json::Value>,
+    extra: &mut BTreeMap<Cow<'_, str>, &RawValue>,
+    key: &str,
+) -> Option<serde_json::Value> {
+    let theirs = extra.remove(key).map(|raw| serde_json::from_str(raw.get()));
+    match theirs {
+        Some(Ok(serde_json::Value::Object(theirs))) => ours.extend(theirs),
+        Some(Ok(other)) => return Some(other),
+        Some(Err(_)) | None => {}
+    }
+    (!ours.is_empty()).then_some(serde_json::Value::Object(ours))
 }
 
 /// Writes an optional member unless `extra` has it.
@@ -190,6 +211,9 @@ pub(crate) fn sendable_name(name: &str) -> Cow<'_, str> {
     })
 }
 
+/// Most characters of a call's id that strict servers take.
+const ID_LIMIT: usize = 64;
+
 /// Gives each call of a request an id that is unique in it and spelled as strict servers want.
 #[derive(Default)]
 pub(crate) struct CallIds<'a> {
@@ -200,7 +224,7 @@ pub(crate) struct CallIds<'a> {
 }
 
 impl<'a> CallIds<'a> {
-    /// `strict`: only letters, digits, `_` and `-`.
+    /// `strict`: only letters, digits, `_` and `-`, and at most 64 of them.
     pub(crate) fn new(strict: bool) -> Self {
         Self {
             strict,
@@ -219,12 +243,19 @@ impl<'a> CallIds<'a> {
         let mut sent: Cow<'a, str> = Cow::Borrowed(id);
         if id.is_empty() {
             sent = Cow::Borrowed("call");
-        } else if self.strict && !id.chars().all(fine) {
-            sent = Cow::Owned(id.chars().map(|c| if fine(c) { c } else { '_' }).collect());
+        } else if self.strict && (id.len() > ID_LIMIT || !id.chars().all(fine)) {
+            let kept = id.chars().take(ID_LIMIT);
+            sent = Cow::Owned(kept.map(|c| if fine(c) { c } else { '_' }).collect());
         }
         if self.given.contains(&sent) {
+            // Room for the number.
+            let stem = if self.strict && sent.len() > ID_LIMIT - 8 {
+                &sent[..ID_LIMIT - 8]
+            } else {
+                &sent
+            };
             let free = (2usize..)
-                .map(|n| format!("{sent}_{n}"))
+                .map(|n| format!("{stem}_{n}"))
                 .find(|name| !self.given.contains(name.as_str()));
             sent = Cow::Owned(free.unwrap_or_default());
         }

@@ -1,5 +1,10 @@
 //! Request bodies against the JSON that providers expect.
 
+mod gemini;
+mod options;
+mod pictures;
+mod responses;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
@@ -8,6 +13,7 @@ use super::{CallIds, Quirks, sendable_name};
 use crate::dialect::Dialect;
 use crate::json::Json;
 use crate::message::{Message, Part, ToolCall, ToolResult};
+use crate::quirks::ReasoningBack;
 use crate::request::{Options, Request, ToolSet, ToolSpec};
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
@@ -24,6 +30,7 @@ fn answer(call: &ToolCall, content: &str, is_error: bool) -> ToolResult {
         name: call.name.clone(),
         content: content.into(),
         is_error,
+        images: Vec::new(),
     }
 }
 
@@ -117,6 +124,7 @@ fn full() -> Request {
     request
 }
 
+// G-08, G-09, G-15: arguments that are not JSON, names that do not exist, and each call answered in order.
 #[test]
 fn chat_completions_in_full() {
     assert_eq!(
@@ -150,6 +158,7 @@ fn chat_completions_in_full() {
     );
 }
 
+// G-08, G-09, G-15
 #[test]
 fn messages_in_full() {
     assert_eq!(
@@ -220,6 +229,7 @@ fn a_last_round_forbids_calls_and_still_names_the_tools() {
     );
 }
 
+// G-11
 #[test]
 fn tools_are_encoded_once_and_adapted_ones_are_named() {
     let request = full();
@@ -249,12 +259,13 @@ fn tools_are_encoded_once_and_adapted_ones_are_named() {
     );
 }
 
+// G-10
 #[test]
 fn reasoning_goes_back_where_the_provider_wants_it() {
     let request = full();
     assert!(!chat(&request).to_string().contains("hm"));
     let quirks = Quirks {
-        send_reasoning_back: true,
+        reasoning_back: ReasoningBack::Always,
         ..Quirks::default()
     };
     let body = body(Dialect::OpenAiChat, &request, &quirks);
@@ -276,6 +287,7 @@ fn reasoning_goes_back_where_the_provider_wants_it() {
     );
 }
 
+// G-07
 #[test]
 fn ids_that_repeat_are_renamed_together_with_their_results() {
     let round = || {
@@ -312,13 +324,13 @@ fn options_are_written_where_they_belong() {
         temperature: Some(0.5),
         top_p: Some(0.9),
         max_output_tokens: Some(100),
-        reasoning_effort: None,
         extra: Some(
             Json::parse(
                 r#"{"top_p":0.1,"seed":7,"model":"other","stream":false,"tool_choice":"auto"}"#,
             )
             .unwrap(),
         ),
+        ..Options::default()
     });
     let quirks = Quirks {
         max_tokens_field: "max_completion_tokens".into(),
@@ -380,6 +392,7 @@ fn empty_messages_do_not_break_a_request() {
     );
 }
 
+// G-07
 #[test]
 fn ids_are_unique_and_results_follow_their_calls() {
     let mut ids = CallIds::new(true);
@@ -392,8 +405,15 @@ fn ids_are_unique_and_results_follow_their_calls() {
     assert_eq!(ids.result("a"), "a_2");
     assert_eq!(ids.result("t:3"), "t_3");
     assert_eq!(CallIds::new(false).call("t:3"), "t:3");
+    let long = "x".repeat(80);
+    assert_eq!(ids.call(&long).len(), 64);
+    ids.next_message();
+    let second = ids.call(&long).into_owned();
+    assert!(second.len() <= 64 && second.ends_with("_2"));
+    assert_eq!(ids.result(&long), second);
 }
 
+// G-09
 #[test]
 fn invented_names_can_be_sent() {
     for (name, want) in [

@@ -34,8 +34,8 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn url(&self) -> Result<reqwest::Url, ModelError> {
-        let address = self.dialect.endpoint(&self.base_url);
+    pub(super) fn url(&self, model: &str) -> Result<reqwest::Url, ModelError> {
+        let address = self.dialect.endpoint(&self.base_url, model, &self.quirks);
         reqwest::Url::parse(&address).map_err(|fault| {
             ModelError::new(
                 ErrorKind::Unreachable,
@@ -60,21 +60,19 @@ impl Endpoint {
                 ),
             )
         };
-        match (self.dialect, &self.api_key) {
-            (Dialect::OpenAiChat, Some(key)) => {
-                headers.insert(
-                    "authorization",
-                    secret_value(&format!("Bearer {}", key.expose()))
-                        .ok_or_else(|| wrong("key"))?,
-                );
-            }
-            (Dialect::Anthropic, Some(key)) => {
-                headers.insert(
-                    "x-api-key",
-                    secret_value(key.expose()).ok_or_else(|| wrong("key"))?,
-                );
-            }
-            (_, None) => {}
+        if let Some(key) = &self.api_key {
+            let own = Some(&*self.quirks.key_header).filter(|name| !name.is_empty());
+            let (name, value) = match (own, self.dialect) {
+                (Some(name), _) => (name, key.expose().to_owned()),
+                (None, Dialect::OpenAiChat | Dialect::OpenAiResponses) => {
+                    ("authorization", format!("Bearer {}", key.expose()))
+                }
+                (None, Dialect::Anthropic) => ("x-api-key", key.expose().to_owned()),
+                // The key may also stand in the address, where every log on the way would keep it.
+                (None, Dialect::Gemini) => ("x-goog-api-key", key.expose().to_owned()),
+            };
+            let name = HeaderName::try_from(name).map_err(|_| wrong("key_header"))?;
+            headers.insert(name, secret_value(&value).ok_or_else(|| wrong("key"))?);
         }
         if self.dialect == Dialect::Anthropic {
             headers.insert("anthropic-version", HeaderValue::from_static("2023-06-01"));
@@ -132,7 +130,7 @@ impl Endpoint {
             return self.not_a_stream(status, &body);
         }
         let mut error = fault::from_answer(status, &body);
-        error.retry_after = wanted_wait(&headers);
+        error.retry_after = wanted_wait(&headers).or(error.retry_after);
         match error.kind {
             ErrorKind::Auth => {
                 let hint = format!(

@@ -223,7 +223,7 @@ async fn open(
     client: Arc<HttpClient>,
     request: Request,
 ) -> Result<Opened, ModelError> {
-    let url = endpoint.url()?;
+    let url = endpoint.url(&request.model)?;
     let client = client.for_url(&url)?;
     let encoded = endpoint.dialect.encode(&request, &endpoint.quirks);
     drop(request);

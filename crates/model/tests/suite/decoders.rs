@@ -1,14 +1,11 @@
-//! The decoders against the ways in which servers spell a reply. Every case is read at once, byte by byte and in random
-//! pieces, and must give the same each time.
+//! The decoder of Chat Completions against the ways in which servers spell a reply, and the harness of the other dialects.
+//! Every case is read at once, byte by byte and in pieces, and must give the same each time.
 
-use attache_model::dialect::{Decoder, Phase};
+use attache_model::dialect::Phase;
 use attache_model::sse::SseReader;
 use attache_model::{
     Assembler, Delta, Deltas, Dialect, ErrorKind, ModelError, Part, StopReason, Usage,
 };
-use proptest::prelude::*;
-
-use crate::decoders_messages::{MESSAGE_DELTA, MESSAGE_STOP, MESSAGES};
 
 /// What a reply amounts to.
 #[derive(Clone, PartialEq, Debug)]
@@ -23,7 +20,7 @@ pub(crate) struct Outcome {
     pub(crate) phase: Phase,
 }
 
-fn read<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
+pub(crate) fn read<'a>(dialect: Dialect, pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
     let mut sse = SseReader::new();
     let mut decoder = dialect.decoder();
     let mut out = Deltas::new();
@@ -150,6 +147,7 @@ fn text_reasoning_and_usage() {
     }
 }
 
+// G-01
 #[test]
 fn characters_cut_by_reads_and_bytes_that_are_no_text() {
     let mut bytes = sse(&[&delta(r#"{"content":"那🌍"}"#), STOP, "[DONE]"]);
@@ -167,6 +165,7 @@ fn characters_cut_by_reads_and_bytes_that_are_no_text() {
     assert_eq!(outcome(Dialect::OpenAiChat, event).text, "a");
 }
 
+// G-01
 #[test]
 fn surrogate_pairs_split_over_fragments() {
     let done = chat(&[
@@ -181,6 +180,7 @@ fn surrogate_pairs_split_over_fragments() {
     assert_eq!(done.calls, [call("c", "t", "{\"t\":\"😀\"}")]);
 }
 
+// G-02
 #[test]
 fn every_spelling_of_the_stream_gives_the_same() {
     let events = [
@@ -204,6 +204,7 @@ fn every_spelling_of_the_stream_gives_the_same() {
     assert_eq!(outcome(Dialect::OpenAiChat, split.as_bytes()), plain);
 }
 
+// G-05
 #[test]
 fn chunks_without_choices() {
     for none in [r#"{"choices":[],"#, r#"{"choices":null,"#, "{"] {
@@ -232,6 +233,7 @@ fn chunks_without_choices() {
     assert_eq!((done.usage.input, done.usage.output), (None, Some(2)));
 }
 
+// G-06
 #[test]
 fn fragments_of_a_call_come_together() {
     let want = [call("call_1", "get", r#"{"loc":"Oslo"}"#)];
@@ -287,6 +289,7 @@ fn fragments_of_a_call_come_together() {
     }
 }
 
+// G-06, G-07
 #[test]
 fn parallel_calls_stay_apart() {
     let two = [call("a", "f", r#"{"x":1}"#), call("b", "g", r#"{"y":2}"#)];
@@ -322,6 +325,7 @@ fn parallel_calls_stay_apart() {
     }
 }
 
+// G-07
 #[test]
 fn an_id_that_repeats_and_a_finish_that_repeats() {
     for second in [0, 1] {
@@ -345,6 +349,7 @@ fn an_id_that_repeats_and_a_finish_that_repeats() {
     }
 }
 
+// G-09
 #[test]
 fn calls_without_a_name_or_an_id_are_still_calls() {
     let done = chat(&[
@@ -352,6 +357,24 @@ fn calls_without_a_name_or_an_id_are_still_calls() {
         CALLS,
     ]);
     assert_eq!(done.calls, [call("c", "", "{}")]);
+    // One that waits for its name begins after the other; calls are numbered as they begin.
+    let events = [
+        calls(
+            r#"{"index":0,"id":"a","function":{"arguments":"{}"}},{"index":1,"id":"b","function":{"name":"t"}}"#,
+        ),
+        CALLS.to_owned(),
+    ];
+    let mut decoder = Dialect::OpenAiChat.decoder();
+    let mut out = Deltas::new();
+    for event in &events {
+        decoder.push(event.as_bytes(), &mut out);
+    }
+    let started = |delta: &Delta| match delta {
+        Delta::CallStarted { index, id, .. } => Some((*index, id.clone())),
+        _ => None,
+    };
+    let started: Vec<_> = out.as_slice().iter().filter_map(started).collect();
+    assert_eq!(started, [(0, "b".to_owned()), (1, "a".to_owned())]);
     let done = chat(&[
         &calls(r#"{"index":0,"function":{"name":"t","arguments":null}}"#),
         CALLS,
@@ -359,6 +382,7 @@ fn calls_without_a_name_or_an_id_are_still_calls() {
     assert_eq!(done.calls, [call("call_0", "t", "")]);
 }
 
+// G-03
 #[test]
 fn a_stream_that_ends_early_is_truncated() {
     let half = calls(
@@ -385,6 +409,7 @@ fn a_stream_that_ends_early_is_truncated() {
     );
 }
 
+// G-12, G-14
 #[test]
 fn errors_inside_a_stream() {
     for (event, kind, status) in [
@@ -442,6 +467,12 @@ fn reasons_to_stop() {
         let event = format!(r#"{{"choices":[{{"delta":{{}},"finish_reason":"{reason}"}}]}}"#);
         assert_eq!(chat(&[&event]).stop, Some(want));
     }
+    // G-16: an empty answer is an answer.
+    let done = chat(&[&delta("{}"), STOP, "[DONE]"]);
+    assert_eq!(
+        (&*done.text, done.stop, done.error, done.usage.is_unknown()),
+        ("", Some(StopReason::EndTurn), None, true)
+    );
     let done = chat(&[&delta(r#"{"refusal":"I will not."}"#), STOP]);
     assert_eq!(
         (&*done.text, done.stop),
@@ -454,6 +485,36 @@ fn reasons_to_stop() {
     assert_eq!(done.text, "in parts");
 }
 
+// G-10
+#[test]
+fn details_of_reasoning_are_joined_and_kept() {
+    let details = |list: &str| delta(&format!(r#"{{"reasoning_details":[{list}]}}"#));
+    let done = chat(&[
+        &delta(
+            r#"{"reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"h","index":0,"format":"f"}]}"#,
+        ),
+        &details(r#"{"type":"reasoning.text","text":"m","index":0,"signature":null}"#),
+        &details(r#"{"type":"reasoning.text","signature":"s","index":0,"format":"f"}"#),
+        &details(r#"{"type":"reasoning.text","text":"next","index":1}"#),
+        &details(r#"{"type":"reasoning.encrypted","data":"d","id":"rs","index":2}"#),
+        &details(r#"{"type":"reasoning.encrypted","data":"e","id":"rs","index":2}"#),
+        r#"{"choices":[{"delta":{"content":"x","reasoning_details":{"odd":true}}}]}"#,
+        STOP,
+    ]);
+    let opaque = concat!(
+        r#"{"details":["#,
+        r#"{"format":"f","index":0,"signature":"s","text":"hm","type":"reasoning.text"},"#,
+        r#"{"index":1,"text":"next","type":"reasoning.text"},"#,
+        r#"{"data":"d","id":"rs","index":2,"type":"reasoning.encrypted"},"#,
+        r#"{"data":"e","id":"rs","index":2,"type":"reasoning.encrypted"}],"#,
+        r#""type":"reasoning_details"}"#
+    );
+    assert_eq!(
+        (&*done.text, &*done.reasoning, done.error),
+        ("x", &*format!("hm<{opaque}>"), None)
+    );
+}
+
 #[test]
 fn one_read_gives_one_delta() {
     let mut decoder = Dialect::OpenAiChat.decoder();
@@ -462,55 +523,4 @@ fn one_read_gives_one_delta() {
         decoder.push(event.as_bytes(), &mut out);
     }
     assert_eq!(out.as_slice(), [Delta::Text("ab".into())]);
-}
-
-fn push_all(decoder: &mut dyn Decoder, events: &[String]) {
-    let mut out = Deltas::new();
-    for event in events {
-        decoder.push(event.as_bytes(), &mut out);
-    }
-    let _ = decoder.end(&mut out);
-}
-
-proptest! {
-    #[test]
-    fn random_pieces_give_the_same(cuts in proptest::collection::vec(0usize..4000, 0..12)) {
-        let mut events = MESSAGES.to_vec();
-        events.extend([MESSAGE_DELTA, MESSAGE_STOP]);
-        let chat_events = [
-            delta(r#"{"content":"那🌍\ud83d"}"#),
-            delta(r#"{"content":"\ude00"}"#),
-            calls(r#"{"index":0,"id":"c","function":{"name":"t","arguments":"{\"é\":"}}"#),
-            calls(r#"{"index":0,"function":{"arguments":"\"🙏\"}"}}"#),
-            CALLS.to_owned(),
-            "[DONE]".to_owned(),
-        ];
-        let chat_events: Vec<&str> = chat_events.iter().map(String::as_str).collect();
-        for (dialect, bytes) in [(Dialect::Anthropic, sse(&events)), (Dialect::OpenAiChat, sse(&chat_events))] {
-            let mut cuts: Vec<_> = cuts.iter().map(|cut| (*cut).min(bytes.len())).collect();
-            cuts.extend([0, bytes.len()]);
-            cuts.sort_unstable();
-            let pieces = cuts.windows(2).map(|cut| &bytes[cut[0]..cut[1]]);
-            prop_assert_eq!(read(dialect, pieces), read(dialect, [&bytes[..]]));
-        }
-    }
-
-    #[test]
-    fn nothing_makes_a_decoder_panic(
-        picks in proptest::collection::vec((0usize..16, 0usize..60, any::<u8>()), 0..12),
-        anthropic: bool,
-    ) {
-        let pool: Vec<&str> = MESSAGES.iter().copied().chain([STOP, CALLS]).collect();
-        let events: Vec<String> = picks
-            .iter()
-            .map(|(event, at, byte)| {
-                let mut bytes = pool[*event].as_bytes().to_vec();
-                let at = at % bytes.len();
-                bytes[at] = *byte;
-                String::from_utf8_lossy(&bytes).into_owned()
-            })
-            .collect();
-        let dialect = if anthropic { Dialect::Anthropic } else { Dialect::OpenAiChat };
-        push_all(&mut *dialect.decoder(), &events);
-    }
 }

@@ -28,6 +28,7 @@ fn messages(events: &[&str]) -> Outcome {
     outcome(Dialect::Anthropic, &sse(events))
 }
 
+// G-01, G-06
 #[test]
 fn messages_with_thinking_a_call_and_usage() {
     let mut events = MESSAGES.to_vec();
@@ -53,6 +54,7 @@ fn messages_with_thinking_a_call_and_usage() {
     assert_eq!(done.phase, Phase::Closed);
 }
 
+// G-03
 #[test]
 fn messages_cut_at_any_event_are_truncated() {
     for end in 0..MESSAGES.len() {
@@ -74,6 +76,7 @@ fn messages_cut_at_any_event_are_truncated() {
     assert_eq!((done.error, done.phase), (None, Phase::Stopped));
 }
 
+// G-07, G-08
 #[test]
 fn messages_with_odd_blocks() {
     let done = messages(&[
@@ -108,6 +111,7 @@ fn messages_with_odd_blocks() {
     );
 }
 
+// G-12
 #[test]
 fn messages_with_an_error_event() {
     let error = r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#;
@@ -123,5 +127,16 @@ fn messages_with_an_error_event() {
     assert_eq!(
         messages(&["nonsense"]).error.map(|error| error.kind),
         Some(ErrorKind::Malformed)
+    );
+}
+
+// G-16
+#[test]
+fn messages_without_a_block_are_an_empty_answer() {
+    let stop = r#"{"type":"message_delta","delta":{"stop_reason":"end_turn"},"usage":{"output_tokens":1}}"#;
+    let done = messages(&[MESSAGES[0], stop, MESSAGE_STOP]);
+    assert_eq!(
+        (&*done.text, done.stop, done.error, done.phase),
+        ("", Some(StopReason::EndTurn), None, Phase::Closed)
     );
 }

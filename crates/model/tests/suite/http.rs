@@ -16,29 +16,31 @@ use tokio::task::JoinHandle;
 use crate::support::{completion, request, run, user};
 
 /// What the server does after a request.
-enum Play {
+pub(crate) enum Play {
     /// Sends these bytes and closes.
     Close(String),
     /// Sends these bytes, then waits for the other side to close.
     Hold(String),
+    /// Sends these bytes one by one and closes.
+    Trickle(String),
 }
 
 /// A request as it came: its head, and its body.
-struct Seen {
-    head: String,
-    body: Value,
+pub(crate) struct Seen {
+    pub(crate) head: String,
+    pub(crate) body: Value,
 }
 
-struct Server {
-    address: String,
+pub(crate) struct Server {
+    pub(crate) address: String,
     /// The requests; done when every play has been played and the connections are closed.
-    seen: JoinHandle<Vec<Seen>>,
+    pub(crate) seen: JoinHandle<Vec<Seen>>,
     /// Raised when a request has come whole.
     asked: Arc<Notify>,
 }
 
 /// Plays one play a connection.
-async fn serve(plays: Vec<Play>) -> Server {
+pub(crate) async fn serve(plays: Vec<Play>) -> Server {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}", listener.local_addr().unwrap());
     let asked = Arc::new(Notify::new());
@@ -51,6 +53,15 @@ async fn serve(plays: Vec<Play>) -> Server {
             raise.notify_one();
             match play {
                 Play::Close(bytes) => socket.write_all(bytes.as_bytes()).await.unwrap(),
+                Play::Trickle(bytes) => {
+                    socket.set_nodelay(true).unwrap();
+                    for byte in bytes.as_bytes() {
+                        // Whoever has read the end hangs up.
+                        if socket.write_all(&[*byte]).await.is_err() {
+                            break;
+                        }
+                    }
+                }
                 Play::Hold(bytes) => {
                     socket.write_all(bytes.as_bytes()).await.unwrap();
                     let mut byte = [0];
@@ -96,7 +107,7 @@ async fn read_request(socket: &mut TcpStream) -> Seen {
     }
 }
 
-fn stream(events: &[&str]) -> String {
+pub(crate) fn stream(events: &[&str]) -> String {
     let events: String = events
         .iter()
         .map(|event| format!("data: {event}\n\n"))
@@ -104,14 +115,14 @@ fn stream(events: &[&str]) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n{events}")
 }
 
-fn answer(status: &str, headers: &str, body: &str) -> String {
+pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
     format!(
         "HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}",
         body.len()
     )
 }
 
-fn config(dialect: Dialect, base_url: &str) -> ProviderConfig {
+pub(crate) fn config(dialect: Dialect, base_url: &str) -> ProviderConfig {
     ProviderConfig {
         key_variable: None,
         name: "stub".into(),
@@ -124,13 +135,13 @@ fn config(dialect: Dialect, base_url: &str) -> ProviderConfig {
     }
 }
 
-fn model(dialect: Dialect, base_url: &str) -> Arc<dyn Model> {
+pub(crate) fn model(dialect: Dialect, base_url: &str) -> Arc<dyn Model> {
     Providers::new(|_| None, vec![config(dialect, base_url)])
         .resolve("stub/some/model")
         .unwrap()
 }
 
-fn ask() -> Request {
+pub(crate) fn ask() -> Request {
     Request {
         model: "some/model".into(),
         ..request(vec![user("hi")])
@@ -153,6 +164,7 @@ async fn failure(bytes: String) -> ModelError {
     end.unwrap_err()
 }
 
+// G-03: the end of the reply ends the connection.
 #[tokio::test]
 async fn a_reply_is_streamed_and_the_connection_closed_at_done() {
     let server = serve(vec![Play::Hold(stream(&[TEXT, STOP, USAGE, "[DONE]"]))]).await;
@@ -232,6 +244,7 @@ async fn usage_that_does_not_come_is_waited_for_two_seconds() {
     server.seen.await.unwrap();
 }
 
+// G-03
 #[tokio::test]
 async fn a_stream_that_is_cut_is_truncated_and_keeps_what_came() {
     for events in [vec![TEXT], vec![TEXT, r#"{"choices":[{"delta":{"con"#]] {
@@ -258,6 +271,7 @@ async fn a_stream_that_is_cut_is_truncated_and_keeps_what_came() {
     assert_eq!(end, Ok(()));
 }
 
+// G-12, G-13, G-14
 #[tokio::test]
 async fn statuses_become_errors_that_say_what_to_do() {
     let key = r#"{"error":{"message":"Incorrect API key provided: key-of-the-test","code":"invalid_api_key"}}"#;
@@ -323,6 +337,7 @@ async fn statuses_become_errors_that_say_what_to_do() {
     assert!(error.retryable && error.message.len() < 1000);
 }
 
+// G-12, G-14
 #[tokio::test]
 async fn answers_that_are_no_stream_are_explained() {
     let error = failure(answer(
@@ -373,6 +388,7 @@ async fn a_refused_connection_says_what_to_check() {
     );
 }
 
+// G-04: an interrupt drops the stream.
 #[tokio::test]
 async fn dropping_a_stream_closes_its_connection() {
     let server = serve(vec![Play::Hold(stream(&[TEXT]))]).await;
@@ -396,6 +412,7 @@ async fn dropping_a_stream_closes_its_connection() {
     server.seen.await.unwrap();
 }
 
+// G-11
 #[tokio::test]
 async fn an_adapted_tool_is_named_once_the_answer_begins() {
     let server = serve(vec![Play::Hold(stream(&[TEXT, STOP, "[DONE]"]))]).await;
@@ -454,7 +471,9 @@ fn names_that_do_not_resolve_say_what_to_do() {
     }
     let unknown = fault("opnai/gpt").to_string();
     assert!(
-        unknown.contains("anthropic, echo, ollama, openai, openrouter, scripted"),
+        unknown.contains(
+            "anthropic, azure, echo, gemini, llama.cpp, ollama, openai, openrouter, scripted, vllm"
+        ),
         "{unknown}"
     );
     for name in ["gpt", "/x", "x/", ""] {

@@ -2,8 +2,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod corpus;
 mod decoders;
+mod decoders_gemini;
 mod decoders_messages;
+mod decoders_responses;
 mod http;
+mod http_dialects;
 mod scripted;
+mod streams;
 mod support;

@@ -28,6 +28,7 @@ pub(crate) fn result(call: &ToolCall, content: &str) -> ToolResult {
         name: call.name.clone(),
         content: content.into(),
         is_error: false,
+        images: Vec::new(),
     }
 }
 
