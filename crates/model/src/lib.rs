@@ -27,6 +27,7 @@ mod small_file;
 pub mod sse;
 mod terms;
 mod text;
+mod text_calls;
 mod usage;
 
 pub use assemble::{Assembler, Completion};

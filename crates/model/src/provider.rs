@@ -16,6 +16,7 @@ use crate::request::Request;
 use crate::scripted::{ScriptError, Scripted};
 use crate::small_file::read_small;
 use crate::terms::{ProviderTerms, Terms};
+use crate::text_calls::TextCalls;
 
 /// Largest script file, in bytes.
 const SCRIPT_LIMIT: u64 = 1 << 20;
@@ -546,12 +547,18 @@ impl Providers {
             &endpoint.base_url,
             &endpoint.terms.limits,
         );
-        Ok(Arc::new(HttpModel {
+        let as_text = endpoint.quirks.text_tool_calls;
+        let model = Arc::new(HttpModel {
             endpoint: Arc::new(endpoint),
             id: id.into(),
             client: Arc::clone(&self.client),
             gate,
-        }))
+        });
+        Ok(if as_text {
+            Arc::new(TextCalls(model))
+        } else {
+            model
+        })
     }
 
     fn script(&self, name: &str) -> Result<Scripted, ResolveError> {
