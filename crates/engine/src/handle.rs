@@ -45,6 +45,8 @@ pub struct NewRoot {
     pub environment: Environment,
     /// Whether it goes on without viewers.
     pub continue_in_background: bool,
+    /// False for one that stands for a program outside.
+    pub runs_turns: bool,
 }
 
 /// A running engine. Cheap to clone.
@@ -86,6 +88,7 @@ impl EngineHandle {
             first,
             environment,
             continue_in_background,
+            runs_turns,
         } = new;
         shared
             .config
@@ -103,7 +106,8 @@ impl EngineHandle {
             working_directory: working_directory.display().to_string().into(),
             root: id,
             parents: Vec::new(),
-            takes_input: true,
+            takes_input: runs_turns,
+            runs_turns,
             owning_profile: shared.entities.profile,
             executor_bindings: Json::from_checked("[]"),
             trust: None,

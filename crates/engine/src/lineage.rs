@@ -141,6 +141,7 @@ pub(crate) fn child_of(
         root: parents.root,
         parents: vec![parent],
         takes_input: true,
+        runs_turns: true,
         owning_profile: parents.owning_profile,
         executor_bindings: Json::from_checked("[]"),
         trust: parents.trust,

@@ -278,6 +278,7 @@ impl Host {
                 first: first_message,
                 environment,
                 continue_in_background: detached,
+                runs_turns: true,
             })
             .await
     }

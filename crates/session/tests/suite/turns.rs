@@ -90,10 +90,11 @@ fn place(command: &Command) -> usize {
         Command::Watch { .. } => 18,
         Command::Take { .. } => 19,
         Command::EndWith { .. } => 20,
+        Command::Acknowledge { .. } => 21,
     }
 }
 
-const COMMANDS: usize = 21;
+const COMMANDS: usize = 22;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -158,6 +159,12 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
             Command::Withdraw {
                 item: iid(1),
                 expected: 0,
+            },
+        ),
+        (
+            "acknowledge",
+            Command::Acknowledge {
+                items: vec![iid(1)],
             },
         ),
         (

@@ -95,7 +95,7 @@ fn created() -> impl Strategy<Value = Event> {
         vec(session(), 0..3),
         id(),
         trust,
-        any::<(bool, bool)>(),
+        any::<(bool, bool, bool)>(),
     )
         .prop_map(|(names, root, parents, owning_profile, trust, flags)| {
             let (name, agent, definition, model, working_directory, bindings) = names;
@@ -108,6 +108,7 @@ fn created() -> impl Strategy<Value = Event> {
                 root,
                 parents,
                 takes_input: flags.0,
+                runs_turns: flags.2,
                 owning_profile,
                 executor_bindings: Json::from_checked(bindings),
                 trust,
@@ -215,6 +216,12 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
             "consumed",
             (turn(), queue(), item())
                 .prop_map(|(turn, queue, item)| Event::Consumed { turn, queue, item })
+                .boxed()
+        ),
+        (
+            "acknowledged",
+            (queue(), item())
+                .prop_map(|(queue, item)| Event::Acknowledged { queue, item })
                 .boxed()
         ),
         (
@@ -368,7 +375,11 @@ fn summaries() -> impl Strategy<Value = Summary> {
         option::of(one_of(EndReason::ALL)),
         option::of(word()),
     );
-    let counts = (any::<(u32, u32, bool)>(), usage(), option::of(any::<u64>()));
+    let counts = (
+        any::<(u32, u32, bool, bool)>(),
+        usage(),
+        option::of(any::<u64>()),
+    );
     (names, lists, times, open, ends, counts).prop_map(
         |(names, lists, times, open, ends, counts)| Summary {
             name: names.0,
@@ -376,6 +387,7 @@ fn summaries() -> impl Strategy<Value = Summary> {
             model: names.2,
             working_directory: names.3,
             takes_input: counts.0.2,
+            runs_turns: counts.0.3,
             parents: lists.0,
             created_at: Timestamp(times.0),
             last_activity_at: Timestamp(times.1),
