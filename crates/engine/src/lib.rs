@@ -20,6 +20,7 @@ mod live;
 mod mailbox;
 mod models;
 mod observe;
+mod outside;
 mod plan;
 mod port;
 mod recovery;
@@ -34,9 +35,11 @@ pub use clock::{SystemTime, Time};
 pub use config::{Config, Environment, Identity, Models};
 pub use error::EngineError;
 pub use handle::{Engine, EngineHandle, NewRoot};
+pub use lineage::NO_MODEL;
 pub use live::LiveItem;
 pub use models::ProviderModels;
 pub use observe::{Change, Observed, Observer, TreeFeed};
+pub use outside::{OutsideCall, WaitingNotice};
 pub use storage::{check_store, open_store};
 pub use view::{SessionRow, event_view};
 pub use waits::Quiet;
@@ -44,9 +47,9 @@ pub use waits::Quiet;
 /// What hosts need of the neighbouring crates, so that they need no edge to them.
 pub mod parts {
     pub use attache_agent::{
-        Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
-        Toolsets, field_line,
+        Cancel, Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
+        ToolError, ToolOutcome, Toolsets, field_line,
     };
-    pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret, read_small};
+    pub use attache_model::{Dialect, ProviderConfig, Quirks, Secret, ToolSpec, read_small};
     pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};
 }

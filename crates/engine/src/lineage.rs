@@ -127,7 +127,9 @@ pub(crate) fn child_of(
             shared.config.models.resolve(named, &environment)?;
             named.into()
         }
-        None => model,
+        None if parents.runs_turns => model,
+        // No run of the parent has shown that its model can be used.
+        None => first_model(shared, &parents)?,
     };
     Ok(Created {
         name: name.into(),
@@ -147,6 +149,28 @@ pub(crate) fn child_of(
         trust: parents.trust,
         continue_in_background: parents.continue_in_background,
     })
+}
+
+/// What is said where no model is chosen.
+pub const NO_MODEL: &str = "no model is chosen: pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or \
+                            put `model = \"PROVIDER/MODEL\"` into config.toml";
+
+/// The model of a child whose parent never asked one: what was chosen for the parent, else what the
+/// settings name now.
+fn first_model(shared: &Shared, parent: &Created) -> Result<Arc<str>, EngineError> {
+    let environment = shared.environment(parent.root);
+    let models = &shared.config.models;
+    let model = if parent.model.is_empty() {
+        let directory = Path::new(&*parent.working_directory);
+        let named = models.default_model(directory, &environment);
+        named
+            .ok_or_else(|| EngineError::new(ErrorCode::ModelUnknown, NO_MODEL))?
+            .into()
+    } else {
+        Arc::clone(&parent.model)
+    };
+    models.resolve(&model, &environment)?;
+    Ok(model)
 }
 
 /// The definition that a child asks for, unfilled, and the model it gets without one of its own.

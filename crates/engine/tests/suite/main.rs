@@ -2,6 +2,7 @@
 
 mod crashes;
 mod endings;
+mod outside;
 mod planted;
 mod players;
 mod recoveries;
