@@ -39,7 +39,7 @@ pub use lineage::NO_MODEL;
 pub use live::LiveItem;
 pub use models::ProviderModels;
 pub use observe::{Change, Observed, Observer, TreeFeed};
-pub use outside::{OutsideCall, WaitingNotice};
+pub use outside::{OutsideCall, OutsideTool, WaitingNotice};
 pub use storage::{check_store, open_store};
 pub use view::{SessionRow, event_view};
 pub use waits::Quiet;

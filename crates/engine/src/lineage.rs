@@ -89,7 +89,7 @@ pub(crate) fn child_of(
     parent: SessionId,
     new: &CreateChild,
 ) -> Result<Created, EngineError> {
-    let parents = created(shared, parent)?;
+    let parents = with_model(shared, created(shared, parent)?);
     let (definition, model) = definition_of(shared, &parents, new)?;
     let definition = match definition {
         Some(definition) => {
@@ -155,22 +155,25 @@ pub(crate) fn child_of(
 pub const NO_MODEL: &str = "no model is chosen: pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or \
                             put `model = \"PROVIDER/MODEL\"` into config.toml";
 
-/// The model of a child whose parent never asked one: what was chosen for the parent, else what the
-/// settings name now.
-fn first_model(shared: &Shared, parent: &Created) -> Result<Arc<str>, EngineError> {
-    let environment = shared.environment(parent.root);
-    let models = &shared.config.models;
-    let model = if parent.model.is_empty() {
+/// The parent with the model that the settings name now, where none was chosen for it.
+fn with_model(shared: &Shared, mut parent: Arc<Created>) -> Arc<Created> {
+    if !parent.runs_turns && parent.model.is_empty() {
+        let environment = shared.environment(parent.root);
         let directory = Path::new(&*parent.working_directory);
-        let named = models.default_model(directory, &environment);
-        named
-            .ok_or_else(|| EngineError::new(ErrorCode::ModelUnknown, NO_MODEL))?
-            .into()
-    } else {
-        Arc::clone(&parent.model)
-    };
-    models.resolve(&model, &environment)?;
-    Ok(model)
+        let named = shared.config.models.default_model(directory, &environment);
+        Arc::make_mut(&mut parent).model = named.unwrap_or_default().into();
+    }
+    parent
+}
+
+/// The model of a child whose parent never asked one.
+fn first_model(shared: &Shared, parent: &Created) -> Result<Arc<str>, EngineError> {
+    if parent.model.is_empty() {
+        return Err(EngineError::new(ErrorCode::ModelUnknown, NO_MODEL));
+    }
+    let environment = shared.environment(parent.root);
+    shared.config.models.resolve(&parent.model, &environment)?;
+    Ok(Arc::clone(&parent.model))
 }
 
 /// The definition that a child asks for, unfilled, and the model it gets without one of its own.

@@ -39,6 +39,15 @@ pub struct OutsideCall {
     pub cancel: Cancel,
 }
 
+/// A tool that can be called from outside.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OutsideTool {
+    /// How it is offered.
+    pub spec: ToolSpec,
+    /// Whether a call may change something.
+    pub changes_state: bool,
+}
+
 /// A notice that waits to be read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct WaitingNotice {
@@ -56,8 +65,21 @@ impl EngineHandle {
     /// # Errors
     ///
     /// [`EngineError`] when this host has not that toolset.
-    pub fn outside_tools(&self) -> Result<Vec<ToolSpec>, EngineError> {
-        Ok(self.outside_belt()?.offered().specs().to_vec())
+    pub fn outside_tools(&self) -> Result<Vec<OutsideTool>, EngineError> {
+        let belt = self.outside_belt()?;
+        let specs = belt.offered().specs().iter();
+        Ok(specs
+            .map(|spec| OutsideTool {
+                spec: spec.clone(),
+                changes_state: belt.get(&spec.name).is_none_or(|tool| tool.changes_state()),
+            })
+            .collect())
+    }
+
+    /// An id for a call that its caller gave none.
+    #[must_use]
+    pub fn fresh_call(&self) -> CallId {
+        format!("outside-{}", self.shared().config.time.fresh()).into()
     }
 
     fn outside_belt(&self) -> Result<Toolbelt, EngineError> {
@@ -157,6 +179,12 @@ impl EngineHandle {
             Answer::Done | Answer::Unchanged => Ok(()),
             _ => Err(EngineError::lost()),
         }
+    }
+
+    /// Whether a session has an epoch in this life of the host.
+    #[must_use]
+    pub fn is_started(&self, session: SessionId) -> bool {
+        self.shared().registry.epoch(session).is_some()
     }
 
     /// A session that runs no turns, as its row says; any other is unknown here.
