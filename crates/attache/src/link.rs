@@ -131,6 +131,7 @@ pub(crate) async fn open_host(places: &Places, serving: Serving) -> Result<Host,
         environment: attache_host::environment(environment(), &key_variables()),
         identity: attache_host::identity(user(), computer(), profile),
         program: PROGRAM.to_owned(),
+        doors: attache_host::Doors::new(),
     };
     Host::open(config).await.map_err(|error| match error {
         HostError::Engine(error) => {
