@@ -84,7 +84,7 @@ pub(crate) struct Shared {
     environment: Environment,
     /// Configured providers, as the settings had them when they were last read.
     providers: Arc<Mutex<Vec<ConfiguredProvider>>>,
-    models: Arc<ProviderModels>,
+    pub(crate) models: Arc<ProviderModels>,
     connections: AtomicUsize,
     going_away: watch::Sender<Option<String>>,
     pub(crate) doors: Doors,

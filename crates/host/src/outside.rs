@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use attache_engine::{EngineError, NewRoot};
-use attache_session::SessionId;
+use attache_engine::{EngineError, Models, NewRoot};
+use attache_session::{ErrorCode, SessionId};
 
 use crate::from_wire;
 use crate::host::{Host, Prepared};
@@ -26,14 +26,21 @@ pub struct OutsideRoot {
 const NAME_CHARS: usize = 100;
 
 impl Host {
-    /// Whether a root could be made of this: a definition that does not exist is told at once. That no
-    /// model is chosen is told when one is needed.
+    /// Whether a root could be made of this: a definition or a model that does not exist is told at
+    /// once. That no model is chosen, or that its key is missing, is told when one is needed.
     ///
     /// # Errors
     ///
     /// [`EngineError`] when it could not.
     pub fn check_outside(&self, root: &OutsideRoot) -> Result<(), EngineError> {
-        self.prepare_outside(root).map(drop)
+        let Prepared { environment, .. } = self.prepare_outside(root)?;
+        let Some(model) = &root.model else {
+            return Ok(());
+        };
+        match self.0.models.resolve(model, &environment) {
+            Err(error) if error.code == ErrorCode::ModelUnknown => Err(error),
+            _ => Ok(()),
+        }
     }
 
     fn prepare_outside(&self, root: &OutsideRoot) -> Result<Prepared, EngineError> {
