@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 
 use attache_host::{Door as HostDoor, DoorFuture, Doors, Host, OpenDoor, OutsideRoot, Service};
@@ -92,6 +93,15 @@ pub(crate) async fn http(
     let mut fresh = [0; 32];
     getrandom::fill(&mut fresh)
         .map_err(|fault| Failure::internal(format!("there is no chance to be had: {fault}")))?;
+    // Sessions in memory need no state folder, and the token does.
+    std::fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&places.state)
+        .map_err(|fault| {
+            let text = format!("{}: {fault}", places.state.display());
+            Failure::new(NOT_FOUND, "internal", text)
+        })?;
     let token = Token::of(&places.state, &fresh)
         .map_err(|error| Failure::new(NOT_FOUND, "internal", error.to_string()))?;
     let listener = TcpListener::bind(address).await.map_err(|fault| {

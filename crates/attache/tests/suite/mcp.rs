@@ -286,6 +286,16 @@ fn the_daemon_listens_for_those_who_bring_the_token() {
 }
 
 #[test]
+fn sessions_in_memory_need_no_state_folder_but_the_token_does() {
+    let house = House::new();
+    std::fs::remove_dir(house.state()).unwrap();
+    let _served = Listening::start(&house, &["--store", "memory:"]);
+    assert!(house.state().join("mcp-token").exists());
+    let mode = house.state().metadata().unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
+}
+
+#[test]
 fn addresses_that_others_can_reach_are_refused() {
     let house = House::new();
     for address in [
