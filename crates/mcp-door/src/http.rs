@@ -47,13 +47,22 @@ pub struct HttpDoor {
     token: Token,
 }
 
+/// Makes a client for each session over HTTP, or for each request that stands alone.
+pub fn clients(
+    door: &Door,
+    roots: Arc<dyn Roots>,
+) -> impl Fn() -> McpClient + Send + Sync + 'static {
+    let door = door.clone();
+    let shared = Arc::new(Seat::shared(Arc::clone(&roots)));
+    move || McpClient::over_http(&door, Arc::clone(&roots), &shared)
+}
+
 impl HttpDoor {
     /// A server for clients that bring `token`. `roots` makes the roots of those that have none.
     #[must_use]
     pub fn new(door: &Door, roots: Arc<dyn Roots>, token: Token) -> Self {
-        let door = door.clone();
-        let shared = Arc::new(Seat::shared(Arc::clone(&roots)));
-        let client = move || Ok(McpClient::over_http(&door, Arc::clone(&roots), &shared));
+        let clients = clients(door, roots);
+        let client = move || Ok(clients());
         let local = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
         let config = StreamableHttpServerConfig::default()
             .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])

@@ -23,6 +23,6 @@ pub use attache_engine::EngineError;
 pub use attache_session::SessionId;
 pub use door::{Door, RootFuture, Roots};
 pub use handler::McpClient;
-pub use http::HttpDoor;
+pub use http::{HttpDoor, clients};
 pub use stream::serve;
 pub use token::{Token, TokenError};
