@@ -11,6 +11,10 @@ use uuid::Uuid;
 use super::*;
 use crate::read::Partial;
 
+mod summaries;
+
+use summaries::summaries;
+
 fn word() -> impl Strategy<Value = Arc<str>> {
     "(\\PC|[\\n\\\\\"\u{0}]){0,12}".prop_map(Arc::from)
 }
@@ -359,51 +363,6 @@ fn body() -> impl Strategy<Value = MailBody> {
         Just(MailBody::Hold),
         one_of(StopReason::ALL).prop_map(|reason| MailBody::Release { reason }),
     ]
-}
-
-fn summaries() -> impl Strategy<Value = Summary> {
-    let names = (word(), word(), word(), word());
-    let lists = (vec(session(), 0..3), vec(session(), 0..3));
-    let times = any::<(i64, i64)>();
-    let open = (
-        option::of(id().prop_map(Epoch)),
-        option::of(turn()),
-        option::of(word()),
-    );
-    let ends = (
-        option::of(one_of(StopReason::ALL)),
-        option::of(one_of(EndReason::ALL)),
-        option::of(word()),
-    );
-    let counts = (
-        any::<(u32, u32, bool, bool)>(),
-        usage(),
-        option::of(any::<u64>()),
-    );
-    (names, lists, times, open, ends, counts).prop_map(
-        |(names, lists, times, open, ends, counts)| Summary {
-            name: names.0,
-            agent: names.1,
-            model: names.2,
-            working_directory: names.3,
-            takes_input: counts.0.2,
-            runs_turns: counts.0.3,
-            parents: lists.0,
-            created_at: Timestamp(times.0),
-            last_activity_at: Timestamp(times.1),
-            epoch: open.0,
-            stop: ends.0,
-            turn: open.1,
-            action: open.2,
-            deliverable: counts.0.0,
-            queued: counts.0.1,
-            watching: lists.1,
-            end_reason: ends.1,
-            result: ends.2,
-            usage: counts.1,
-            context_tokens: counts.2,
-        },
-    )
 }
 
 #[test]
