@@ -1,7 +1,7 @@
 //! Who has subscribed to sessions, and how changes reach them: by a connection that lasts, or by one
 //! long request. Of many changes of a session a client is told once; it reads what is there then.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_engine::{EngineHandle, TreeFeed};
@@ -51,69 +51,73 @@ impl Sink {
 
 /// What a client follows.
 #[derive(Clone, Default)]
-pub(crate) struct Wanted(Arc<Mutex<Followed>>);
-
-#[derive(Default)]
-struct Followed {
-    sessions: HashSet<SessionId>,
-    /// The tree whose new sessions are told of.
-    tree: Option<SessionId>,
-}
+pub(crate) struct Wanted(Arc<Mutex<HashSet<SessionId>>>);
 
 impl Wanted {
-    fn lock(&self) -> MutexGuard<'_, Followed> {
+    fn lock(&self) -> MutexGuard<'_, HashSet<SessionId>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Follows a session; false when the client follows too many.
     pub(crate) fn add(&self, session: SessionId) -> bool {
         let mut followed = self.lock();
-        let room = followed.sessions.len() < FOLLOWED;
-        room && {
-            followed.sessions.insert(session);
-            true
+        let room = followed.len() < FOLLOWED;
+        if room {
+            followed.insert(session);
         }
+        room
     }
 
     /// Follows a session no longer.
     pub(crate) fn remove(&self, session: SessionId) {
-        self.lock().sessions.remove(&session);
-    }
-
-    /// Tells of new sessions in a tree.
-    pub(crate) fn watch_tree(&self, root: SessionId) {
-        self.lock().tree = Some(root);
+        self.lock().remove(&session);
     }
 
     fn has(&self, session: SessionId) -> bool {
-        self.lock().sessions.contains(&session)
+        self.lock().contains(&session)
     }
 }
 
-/// Tells of changes until nobody listens.
-pub(crate) async fn follow(engine: EngineHandle, mut feed: TreeFeed, wanted: Wanted, sink: Sink) {
-    // Whether a session belongs to the tree that is watched; a new one is told of once.
-    let mut known: HashMap<SessionId, ()> = HashMap::new();
-    let mut tree = None;
+/// The tree of a client, once it has one.
+#[derive(Clone, Default)]
+pub(crate) struct Tree(Arc<Mutex<Option<SessionId>>>);
+
+impl Tree {
+    /// The root.
+    pub(crate) fn root(&self) -> Option<SessionId> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says which it is from now on.
+    pub(crate) fn set(&self, root: Option<SessionId>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = root;
+    }
+}
+
+/// Tells of changes until nobody listens. With a tree, it tells of new sessions in it too.
+pub(crate) async fn follow(
+    engine: EngineHandle,
+    mut feed: TreeFeed,
+    wanted: Wanted,
+    tree: Option<Tree>,
+    sink: Sink,
+) {
+    // Sessions of which it was looked whether they belong to the tree: a new one is told of once.
+    let mut known = HashSet::new();
+    let mut of = None;
     loop {
         for session in feed.next().await {
-            let root = wanted.lock().tree;
-            if root.is_some() && root != tree {
-                tree = root;
+            let root = tree.as_ref().and_then(Tree::root);
+            if root != of || known.len() >= REMEMBERED {
+                of = root;
                 known.clear();
             }
             if let Some(root) = root
-                && !known.contains_key(&session)
+                && known.insert(session)
+                && engine.row(session).is_ok_and(|row| row.root == root)
+                && !sink.list_changed().await
             {
-                if known.len() >= REMEMBERED {
-                    known.clear();
-                }
-                known.insert(session, ());
-                let row = engine.row(session);
-                let joined = row.is_ok_and(|row| row.root == root && row.session != root);
-                if joined && !sink.list_changed().await {
-                    return;
-                }
+                return;
             }
             if wanted.has(session) && !sink.updated(session).await {
                 return;
@@ -128,19 +132,22 @@ pub(crate) struct Teller(Mutex<Option<JoinHandle<()>>>);
 
 impl Teller {
     /// Starts it, unless it runs.
-    pub(crate) fn start(&self, engine: &EngineHandle, wanted: &Wanted, peer: &Peer<RoleServer>) {
+    pub(crate) fn start(
+        &self,
+        engine: &EngineHandle,
+        wanted: &Wanted,
+        tree: &Tree,
+        peer: &Peer<RoleServer>,
+    ) {
         let mut task = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if task.as_ref().is_some_and(|task| !task.is_finished()) {
             return;
         }
         let sink = Sink::Peer(peer.clone());
         let feed = engine.tree_feed();
-        *task = Some(tokio::spawn(follow(
-            engine.clone(),
-            feed,
-            wanted.clone(),
-            sink,
-        )));
+        let tree = Some(tree.clone());
+        let follow = follow(engine.clone(), feed, wanted.clone(), tree, sink);
+        *task = Some(tokio::spawn(follow));
     }
 }
 

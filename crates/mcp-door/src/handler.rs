@@ -111,15 +111,16 @@ impl ServerHandler for McpClient {
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
         let engine = &self.door.0.engine;
-        let root = self
-            .seat(&context)
-            .root(engine, &call::client_name(&context), None)
-            .await;
-        let root = root.map_err(|error| failed(&error))?;
+        let seat = self.seat(&context);
         if !is_alone(&context) {
-            self.wanted.watch_tree(root);
-            self.teller.start(engine, &self.wanted, &context.peer);
+            self.teller
+                .start(engine, &self.wanted, &seat.tree, &context.peer);
         }
+        // A client that only looks leaves no root behind.
+        let root = seat.own_root(engine).await;
+        let Some(root) = root.map_err(|error| failed(&error))? else {
+            return Ok(ListResourcesResult::with_all_items(Vec::new()));
+        };
         let cursor = request.and_then(|request| request.cursor);
         resources::list(engine, root, cursor.as_deref())
     }
@@ -157,8 +158,9 @@ impl ServerHandler for McpClient {
                 None,
             ));
         }
+        let tree = &self.seat.tree;
         self.teller
-            .start(&self.door.0.engine, &self.wanted, &context.peer);
+            .start(&self.door.0.engine, &self.wanted, tree, &context.peer);
         Ok(())
     }
 
@@ -199,13 +201,11 @@ impl ServerHandler for McpClient {
                 wanted.add(session);
             }
         }
-        if accepted.resources_list_changed == Some(true) {
-            let root = seat.root(engine, &call::client_name(request), None).await;
-            wanted.watch_tree(root.map_err(|error| failed(&error))?);
-        }
+        let lists = accepted.resources_list_changed == Some(true);
+        let tree = lists.then(|| seat.tree.clone());
         let sink = Sink::Request(context.sink().clone());
         tokio::select! {
-            () = follow(engine.clone(), feed, wanted, sink) => {}
+            () = follow(engine.clone(), feed, wanted, tree, sink) => {}
             () = context.cancelled() => {}
         }
         Ok(())

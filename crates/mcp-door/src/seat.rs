@@ -7,6 +7,7 @@ use attache_engine::{EngineError, EngineHandle};
 use attache_session::SessionId;
 
 use crate::door::Roots;
+use crate::follow::Tree;
 
 /// Roots beside its own that a client has named and whose resources it may read.
 const NAMED: usize = 64;
@@ -16,6 +17,8 @@ pub(crate) struct Seat {
     roots: Arc<dyn Roots>,
     own: tokio::sync::Mutex<Own>,
     named: Mutex<HashSet<SessionId>>,
+    /// The tree of the own root, for those who follow it.
+    pub(crate) tree: Tree,
     /// Whether it is shared by all that bring the same token and keep no connection.
     is_shared: bool,
 }
@@ -34,6 +37,7 @@ impl Seat {
             roots,
             own: tokio::sync::Mutex::new(Own { root, ready: false }),
             named: Mutex::default(),
+            tree: Tree::default(),
             is_shared: false,
         }
     }
@@ -49,6 +53,29 @@ impl Seat {
     /// The root of a request: the one that it names, else the own one, which is made at first use. The
     /// first one that a client names becomes its own if it has none.
     pub(crate) async fn root(
+        &self,
+        engine: &EngineHandle,
+        client: &str,
+        named: Option<SessionId>,
+    ) -> Result<SessionId, EngineError> {
+        let root = self.find_root(engine, client, named).await;
+        self.tree.set(self.own.lock().await.root);
+        root
+    }
+
+    /// The own root, if there is one yet: looking makes none.
+    pub(crate) async fn own_root(
+        &self,
+        engine: &EngineHandle,
+    ) -> Result<Option<SessionId>, EngineError> {
+        match self.own.lock().await.root {
+            Some(_) => {}
+            None => return Ok(None),
+        }
+        self.root(engine, "", None).await.map(Some)
+    }
+
+    async fn find_root(
         &self,
         engine: &EngineHandle,
         client: &str,

@@ -64,6 +64,19 @@ async fn a_clients_sessions_are_listed_and_read() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_client_that_only_looks_leaves_nothing_behind() {
+    let world = world(&Gate::default()).await;
+    for version in &VERSIONS {
+        let (client, _served) = client(&world, version, None).await;
+        client.list_all_tools().await.unwrap();
+        assert!(client.list_all_resources().await.unwrap().is_empty());
+        client.list_all_resource_templates().await.unwrap();
+    }
+    let all = attache_engine::parts::RowFilter::All;
+    assert!(world.engine.rows(all).unwrap().is_empty());
+}
+
+#[tokio::test(start_paused = true)]
 async fn what_is_not_theirs_is_like_what_does_not_exist() {
     let world = world(&Gate::default()).await;
     for version in &VERSIONS {
