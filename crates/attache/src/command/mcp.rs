@@ -2,7 +2,7 @@
 //! daemon. Nothing but the protocol is printed on standard output.
 
 use attache_client::protocol::{OpenDoor, VERSION};
-use attache_client::{connect_or_start, open_door};
+use attache_client::{ClientError, ConnectError, connect_or_start, open_door};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::from_here;
@@ -31,7 +31,7 @@ pub(crate) async fn mcp(mcp: Mcp) -> Result<u8, Failure> {
         working_directory: working_directory.display().to_string(),
         environment: link::environment(),
     };
-    let (from_host, to_host) = open_door(&place, open).await?;
+    let (from_host, to_host) = open_door(&place, open).await.map_err(older)?;
     drop((client, streams));
     let out = pass(from_host, tokio::io::stdout());
     let input = pass(tokio::io::stdin(), to_host);
@@ -53,6 +53,23 @@ pub(crate) async fn mcp(mcp: Mcp) -> Result<u8, Failure> {
             )
             .with_hint("Start the server again and pass the `root_session_id` of an earlier result.")),
         }
+    }
+}
+
+/// A daemon from before there were doors takes the frame that opens one for a mistake.
+fn older(error: ConnectError) -> Failure {
+    match error {
+        ConnectError::Refused(ClientError::Refused(refused))
+            if refused.code == "invalid-message" =>
+        {
+            Failure::new(
+                NOT_FOUND,
+                "host-incompatible",
+                "the daemon that runs is of an older version, which has no MCP server",
+            )
+            .with_hint("`attache restart` starts the newer one.")
+        }
+        other => other.into(),
     }
 }
 
