@@ -9,6 +9,7 @@
 mod bench;
 mod ci;
 mod failure;
+mod mcp;
 mod metadata;
 mod shell;
 mod test;
@@ -23,6 +24,8 @@ usage: cargo xtask COMMAND
 
   tidy [RULE ...]      hold the repository to its written rules; without a name, all of them
   test [ARGS ...]      run every test; the arguments go to cargo-nextest
+  mcp-clients          the MCP door with the official SDKs of Python and TypeScript
+  mcp-conformance      the MCP door against the official conformance suite
   bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
   ci                   everything that a change has to pass, cheap steps first
 ";
@@ -36,6 +39,8 @@ fn main() -> ExitCode {
     let done = match command.as_str() {
         "tidy" => tidy::run(rest),
         "test" => test::run(rest),
+        "mcp-clients" => mcp::clients(rest),
+        "mcp-conformance" => mcp::conformance(rest),
         "bench" => bench::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {

@@ -1,6 +1,8 @@
 //! What `cargo metadata` says of the workspace's own packages: their names, what they depend on, and whether they have a
 //! library. It reads the answer; what is allowed is decided elsewhere.
 
+use std::path::PathBuf;
+
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -22,6 +24,17 @@ pub(crate) struct Package {
     pub(crate) manifest: String,
     pub(crate) dependencies: Vec<(String, Kind)>,
     pub(crate) has_library: bool,
+}
+
+/// The folder of the build.
+pub(crate) fn target() -> Result<PathBuf, Failure> {
+    let text = shell::cargo(&["metadata", "--no-deps", "--format-version", "1"]).read()?;
+    let all: Option<Value> = serde_json::from_str(&text).ok();
+    let target = all.and_then(|all| Some(PathBuf::from(all["target_directory"].as_str()?)));
+    target.ok_or_else(|| Failure::Answer {
+        program: "cargo metadata".to_owned(),
+        why: "no folder of the build".to_owned(),
+    })
 }
 
 /// Asks cargo, without resolving the outside dependencies.

@@ -1,8 +1,9 @@
 //! Starting programs and taking the time: the only file here that touches processes and the clock. It starts what it is
 //! told and reports how it ended; it does not decide what to run.
 
-use std::path::PathBuf;
-use std::process::{Command, Output, Stdio};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::failure::Failure;
@@ -55,6 +56,28 @@ impl Call {
         self
     }
 
+    /// Runs in another folder.
+    pub(crate) fn within(mut self, folder: &Path) -> Self {
+        self.command.current_dir(folder);
+        self
+    }
+
+    /// Starts it, and gives it with its first line of output; it is ended when that is dropped.
+    pub(crate) fn start(mut self) -> Result<(Running, String), Failure> {
+        println!("$ {} &", self.shown);
+        let start = |source| Failure::Start {
+            program: self.shown.clone(),
+            source,
+        };
+        let child = self.command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut running = Running(child.spawn().map_err(start)?);
+        let mut line = String::new();
+        if let Some(out) = running.0.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(start)?;
+        }
+        Ok((running, line.trim().to_owned()))
+    }
+
     /// Says what it runs, lets the output through, and fails when the program does.
     pub(crate) fn run(mut self) -> Result<(), Failure> {
         println!("$ {}", self.shown);
@@ -97,6 +120,16 @@ impl Call {
             program: shown,
             why: bad.to_string(),
         })
+    }
+}
+
+/// A program that runs beside us.
+pub(crate) struct Running(Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ended = self.0.kill().and_then(|()| self.0.wait());
     }
 }
 

@@ -1,10 +1,12 @@
 //! `cargo xtask test`: every test of the workspace, in one command. It brings the runner and the few system programs
-//! that tests call, then runs unit and integration tests, then the examples in the documentation.
+//! that tests call, then runs unit and integration tests, the walks of real MCP clients, and the examples in the
+//! documentation.
 //!
 //! The runner's closing line stays the last thing that a test program printed: the output of the documentation examples
 //! is shown only when one of them fails.
 
 use crate::failure::Failure;
+use crate::mcp;
 use crate::metadata;
 use crate::shell::{self, cargo, program};
 
@@ -21,14 +23,17 @@ pub(crate) const TEST_FEATURES: &str =
 
 /// Runs the command; `args` go to the runner.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
-    println!("test: unit and integration tests by cargo-nextest, then the examples in the docs");
+    println!(
+        "test: unit and integration tests by cargo-nextest, real MCP clients, then the examples in the docs"
+    );
     bring_runner()?;
     bring_system_programs();
     runner(args).run()?;
     if args.is_empty() {
+        mcp::clients(&[])?;
         doc_examples()
     } else {
-        println!("test: the examples in the docs run only without arguments");
+        println!("test: MCP clients and the examples in the docs run only without arguments");
         Ok(())
     }
 }

@@ -74,6 +74,19 @@ impl Toolsets {
     ///
     /// [`ToolsetError::Unknown`] for a name that is neither.
     pub fn belt(&self, names: &[String]) -> Result<Toolbelt, ToolsetError> {
+        self.tools(names, !names.is_empty())
+    }
+
+    /// The tools of these kinds and names and no others, for whoever is no model.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolsetError::Unknown`] for a name that is neither.
+    pub fn only(&self, names: &[String]) -> Result<Toolbelt, ToolsetError> {
+        self.tools(names, false)
+    }
+
+    fn tools(&self, names: &[String], always: bool) -> Result<Toolbelt, ToolsetError> {
         let mut wanted: Vec<Arc<dyn Tool>> = Vec::new();
         let mut left: Vec<&String> = names.iter().collect();
         for set in &self.sets {
@@ -94,7 +107,7 @@ impl Toolsets {
                 known: self.kinds().join(", "),
             }),
             None => {
-                if !names.is_empty() {
+                if always {
                     wanted.extend(self.always.iter().map(Arc::clone));
                 }
                 Ok(Toolbelt::new(wanted))

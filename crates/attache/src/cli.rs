@@ -1,5 +1,6 @@
 //! The command line as it is written: subcommands, flags and their examples.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use attache_host::Storage;
@@ -46,7 +47,7 @@ pub(crate) enum Command {
     Chat(Chat),
     /// Run the daemon in the foreground.
     #[command(
-        after_help = "Example:\n  attache serve\n  attache serve --store sqlite:/srv/attache"
+        after_help = "Example:\n  attache serve\n  attache serve --store sqlite:/srv/attache\n  attache serve --listen"
     )]
     Serve {
         /// Where sessions are kept: `sqlite:FOLDER`, or `memory:` for sessions that go with the daemon.
@@ -55,10 +56,27 @@ pub(crate) enum Command {
         /// The name of the profile that owns sessions; `user@machine` by default.
         #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         profile: Option<String>,
+        /// Serve other agents over HTTP too, at `/mcp` of this address; only this machine can reach it.
+        #[arg(
+            long,
+            value_name = "ADDRESS",
+            num_args = 0..=1,
+            default_missing_value = "127.0.0.1:7433",
+            value_parser = listen,
+            conflicts_with = "on_demand"
+        )]
+        listen: Option<SocketAddr>,
         /// Leave after some idle time, as a daemon does that a command has started.
         #[arg(long, hide = true)]
         on_demand: bool,
     },
+    /// Serve another agent over MCP on standard input and output.
+    ///
+    /// It delegates by the tools of the `agent-session` toolset. What it creates stays when it is gone.
+    #[command(
+        after_help = "Example:\n  claude mcp add attache -- attache mcp\n  attache mcp --agent reviewer --model openai/gpt-5"
+    )]
+    Mcp(Mcp),
     /// End the daemon in good order and start it anew.
     ///
     /// Work under way has 30 seconds to come to its end; what then still runs is interrupted.
@@ -202,6 +220,19 @@ pub(crate) struct Choice {
 }
 
 #[derive(Args, Debug)]
+pub(crate) struct Mcp {
+    /// The agent definition that sessions get when none is named; `attache agents` lists them.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// The model of sessions whose definition names none.
+    #[arg(long, value_name = "PROVIDER/MODEL")]
+    pub(crate) model: Option<String>,
+    /// An earlier `root_session_id`, or at least 6 characters from its end, to go on with.
+    #[arg(long, value_name = "ID")]
+    pub(crate) root: Option<String>,
+}
+
+#[derive(Args, Debug)]
 pub(crate) struct Send {
     /// The session.
     pub(crate) id: String,
@@ -287,6 +318,25 @@ fn store(text: &str) -> Result<Storage, String> {
             .map(Storage::Folder)
             .map_err(|fault| fault.to_string()),
         _ => Err("must be `sqlite:FOLDER` or `memory:`".to_owned()),
+    }
+}
+
+/// An address of this machine that others cannot reach.
+fn listen(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    }
+    .parse()
+    .map_err(|_fault| "must be an address with a port, like 127.0.0.1:7433".to_owned())?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err(
+            "others could reach it, and there is no way yet to let them in one by one: use an \
+             address of this machine alone, like 127.0.0.1:7433"
+                .to_owned(),
+        )
     }
 }
 

@@ -9,6 +9,7 @@ mod doctor;
 mod events;
 mod follow;
 mod list;
+mod mcp;
 mod restart;
 mod run;
 mod send;
@@ -38,6 +39,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
             Some("chat is for people; use run, send and events with --json")
         }
         Some(Command::Serve { .. }) => Some("serve prints no data; leave --json out"),
+        Some(Command::Mcp(_)) => Some("mcp speaks a protocol of its own; leave --json out"),
         Some(Command::Completions { .. }) => Some("completions are a script; leave --json out"),
         Some(_) => None,
     };
@@ -61,14 +63,16 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Serve {
             store,
             profile,
+            listen,
             on_demand,
         }) => {
             let serving = link::Serving {
                 storage: store,
                 profile,
             };
-            serve::serve(serving, on_demand, output).await
+            serve::serve(serving, listen, on_demand, output).await
         }
+        Some(Command::Mcp(mcp)) => mcp::mcp(mcp).await,
         Some(Command::Restart { now }) => restart::restart(now, output).await,
         Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,
         Some(Command::Tree { id }) => list::tree(id.as_deref(), output).await,
@@ -128,6 +132,16 @@ fn too_large(size: &str) -> Failure {
         .with_hint("Put larger content into a file and name it.")
 }
 
+/// A model as the daemon finds it: a script's path is the caller's, not the daemon's.
+fn from_here(model: &str, working_directory: &std::path::Path) -> String {
+    match model.strip_prefix("scripted/") {
+        Some(path) if working_directory.join(path).is_file() => {
+            format!("scripted/{}", working_directory.join(path).display())
+        }
+        _ => model.to_owned(),
+    }
+}
+
 /// A new root session as the command line asks for it.
 fn new_session(
     choice: &Choice,
@@ -135,15 +149,8 @@ fn new_session(
     detached: bool,
 ) -> Result<NewSession, Failure> {
     let working_directory = link::working_directory()?;
-    let model = choice.model.as_deref().map(|model| {
-        // A script's path is the caller's, not the daemon's.
-        match model.strip_prefix("scripted/") {
-            Some(path) if working_directory.join(path).is_file() => {
-                format!("scripted/{}", working_directory.join(path).display())
-            }
-            _ => model.to_owned(),
-        }
-    });
+    let model = choice.model.as_deref();
+    let model = model.map(|model| from_here(model, &working_directory));
     Ok(NewSession {
         session_id: clock::id(),
         agent: choice.agent.clone(),

@@ -10,6 +10,7 @@ use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
 use crate::clock;
 use crate::fail::{Failure, NOT_FOUND};
+use crate::mcp;
 use crate::places::{PROGRAM, Places};
 
 /// The script of `attache demo`.
@@ -131,6 +132,7 @@ pub(crate) async fn open_host(places: &Places, serving: Serving) -> Result<Host,
         environment: attache_host::environment(environment(), &key_variables()),
         identity: attache_host::identity(user(), computer(), profile),
         program: PROGRAM.to_owned(),
+        doors: mcp::doors(),
     };
     Host::open(config).await.map_err(|error| match error {
         HostError::Engine(error) => {

@@ -8,6 +8,7 @@ mod fail;
 mod find;
 mod interrupts;
 mod link;
+mod mcp;
 mod output;
 mod places;
 mod safe;

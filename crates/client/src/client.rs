@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_protocol::{
-    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, SessionView, VERSION, WireError, decode,
-    encode,
+    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, OpenDoor, SessionView, VERSION, WireError,
+    decode, encode,
 };
 use tokio::io::{
     AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf,
@@ -86,15 +86,7 @@ impl Client {
             .await
             .map_err(|fault| ClientError::Gone(fault.to_string()))?;
         let mut lines = BufReader::new(read);
-        match read_frame(&mut lines).await {
-            Ok(FromHost::Hello { .. }) => {}
-            Ok(FromHost::OperationError { error, .. }) => {
-                return Err(ClientError::Refused(Box::new(error)));
-            }
-            Ok(FromHost::GoingAway { reason }) => return Err(ClientError::Gone(reason)),
-            Ok(_) => return Err(ClientError::Unexpected),
-            Err(reason) => return Err(ClientError::Gone(reason)),
-        }
+        greeted(&mut lines).await?;
         let (out, outgoing) = mpsc::channel(64);
         let (streamed, streams) = mpsc::channel(STREAM);
         let pending = Arc::new(Mutex::new(Pending::default()));
@@ -107,6 +99,31 @@ impl Client {
             run: Arc::from(run),
         };
         Ok((client, Streams(streams)))
+    }
+
+    /// Opens a door of another protocol over a connection that stands; from then on it speaks that
+    /// one, both ways.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError`] when the host has no such door, or refuses what it is opened with.
+    pub async fn open_door<S>(
+        stream: S,
+        open: OpenDoor,
+    ) -> Result<(BufReader<ReadHalf<S>>, WriteHalf<S>), ClientError>
+    where
+        S: AsyncRead + AsyncWrite + Send + 'static,
+    {
+        let (read, mut write) = tokio::io::split(stream);
+        let mut bytes = encode(&FromViewer::OpenDoor(Box::new(open)));
+        bytes.push(b'\n');
+        write
+            .write_all(&bytes)
+            .await
+            .map_err(|fault| ClientError::Gone(fault.to_string()))?;
+        let mut lines = BufReader::new(read);
+        greeted(&mut lines).await?;
+        Ok((lines, write))
     }
 
     /// Asks, and waits for the answer.
@@ -201,6 +218,17 @@ impl Client {
             .await
             .map_err(|_gone| ClientError::Gone("the host is gone".to_owned()))?;
         Ok(answer)
+    }
+}
+
+/// Waits for the host's greeting.
+async fn greeted<S: AsyncRead>(lines: &mut BufReader<ReadHalf<S>>) -> Result<(), ClientError> {
+    match read_frame(lines).await {
+        Ok(FromHost::Hello { .. }) => Ok(()),
+        Ok(FromHost::OperationError { error, .. }) => Err(ClientError::Refused(Box::new(error))),
+        Ok(FromHost::GoingAway { reason }) => Err(ClientError::Gone(reason)),
+        Ok(_) => Err(ClientError::Unexpected),
+        Err(reason) => Err(ClientError::Gone(reason)),
     }
 }
 

@@ -12,7 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
+use attache_protocol::OpenDoor;
 use rustix::fs::FlockOperation;
+use tokio::io::{BufReader, ReadHalf, WriteHalf};
 use tokio::net::UnixStream;
 
 use crate::client::{Client, ClientError, Streams};
@@ -110,6 +112,29 @@ async fn connect_to(place: &Place, socket: &Path) -> Result<(Client, Streams), C
         Ok(Ok(connected)) => Ok(connected),
         Ok(Err(ClientError::Gone(_))) => Err(none()),
         Ok(Err(refused)) => Err(refused.into()),
+        Err(_silent) => Err(ConnectError::Silent(place.state_folder.clone())),
+    }
+}
+
+/// Opens a door of another protocol at the daemon that runs.
+///
+/// # Errors
+///
+/// [`ConnectError`] when none runs, or when it refuses.
+pub async fn open_door(
+    place: &Place,
+    open: OpenDoor,
+) -> Result<(BufReader<ReadHalf<UnixStream>>, WriteHalf<UnixStream>), ConnectError> {
+    let none = |_fault| ConnectError::None(place.state_folder.clone());
+    let stream = match UnixStream::connect(&place.socket).await {
+        Ok(stream) => stream,
+        Err(fault) => {
+            let beside = std::fs::read_link(&place.beside).map_err(|_no_link| none(fault))?;
+            UnixStream::connect(beside).await.map_err(none)?
+        }
+    };
+    match tokio::time::timeout(GREETING, Client::open_door(stream, open)).await {
+        Ok(opened) => Ok(opened?),
         Err(_silent) => Err(ConnectError::Silent(place.state_folder.clone())),
     }
 }

@@ -7,5 +7,5 @@ mod mirror;
 
 pub use attache_protocol as protocol;
 pub use client::{Client, ClientError, Streams};
-pub use daemon::{ConnectError, Place, connect, connect_or_start};
+pub use daemon::{ConnectError, Place, connect, connect_or_start, open_door};
 pub use mirror::{Mirror, Seen, TreeMirror};

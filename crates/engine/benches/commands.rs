@@ -135,6 +135,7 @@ async fn root(engine: &EngineHandle) -> SessionId {
         first: Some("go".to_owned()),
         environment: Environment::default(),
         continue_in_background: true,
+        runs_turns: true,
     };
     let session = engine.create_root(new).await.expect("a root");
     let state = engine.state(session).await.expect("a session");

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use attache_agent::Toolsets;
@@ -87,6 +88,15 @@ pub trait Models: Send + Sync {
     /// [`EngineError`] with a safe text that says what is wrong and what to do.
     fn resolve(&self, name: &str, environment: &Environment)
     -> Result<Arc<dyn Model>, EngineError>;
+
+    /// The model that the settings name for a folder, for who has chosen none.
+    fn default_model(
+        &self,
+        _working_directory: &Path,
+        _environment: &Environment,
+    ) -> Option<String> {
+        None
+    }
 }
 
 #[cfg(test)]

@@ -76,6 +76,7 @@ impl From<Rejected> for EngineError {
             | Rejected::BuiltInQueue
             | Rejected::QueueNotEmpty
             | Rejected::NotHeld
+            | Rejected::RunsTurns
             | Rejected::NotAChild => ErrorCode::InvalidArguments,
             Rejected::NoUserInput => ErrorCode::NoUserInput,
             Rejected::RevisionConflict { .. } | Rejected::BadCut => ErrorCode::RevisionConflict,

@@ -33,7 +33,8 @@ pub struct NewRoot {
     pub id: Option<SessionId>,
     /// Its definition, parameters filled in.
     pub definition: Definition,
-    /// The model as `PROVIDER/MODEL`.
+    /// The model as `PROVIDER/MODEL`; empty for a session that runs no turns and whose children get
+    /// what the settings name by then.
     pub model: String,
     /// Where its tools work: an absolute folder that exists.
     pub working_directory: PathBuf,
@@ -45,6 +46,8 @@ pub struct NewRoot {
     pub environment: Environment,
     /// Whether it goes on without viewers.
     pub continue_in_background: bool,
+    /// False for one that stands for a program outside.
+    pub runs_turns: bool,
 }
 
 /// A running engine. Cheap to clone.
@@ -67,6 +70,10 @@ impl Engine {
 }
 
 impl EngineHandle {
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.0
+    }
+
     /// Creates a root session; with first input, its first turn starts.
     ///
     /// # Errors
@@ -86,14 +93,17 @@ impl EngineHandle {
             first,
             environment,
             continue_in_background,
+            runs_turns,
         } = new;
         shared
             .config
             .toolsets
             .belt(&definition.tools)
             .map_err(|error| EngineError::new(ErrorCode::DefinitionInvalid, error.to_string()))?;
-        // Nothing is made whose first run could only fail.
-        shared.config.models.resolve(&model, &environment)?;
+        // Nothing is made whose first run could only fail. Where none runs, a child is asked for it.
+        if runs_turns {
+            shared.config.models.resolve(&model, &environment)?;
+        }
         let id = id.unwrap_or_else(|| SessionId(shared.config.time.fresh()));
         let created = Created {
             name: name.unwrap_or_else(|| definition.name.clone()).into(),
@@ -103,7 +113,8 @@ impl EngineHandle {
             working_directory: working_directory.display().to_string().into(),
             root: id,
             parents: Vec::new(),
-            takes_input: true,
+            takes_input: runs_turns,
+            runs_turns,
             owning_profile: shared.entities.profile,
             executor_bindings: Json::from_checked("[]"),
             trust: None,

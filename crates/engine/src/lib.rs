@@ -22,6 +22,7 @@ mod live;
 mod mailbox;
 mod models;
 mod observe;
+mod outside;
 mod plan;
 mod port;
 mod prepare;
@@ -38,9 +39,11 @@ pub use clock::{SystemTime, Time};
 pub use config::{Config, Environment, Identity, Models};
 pub use error::EngineError;
 pub use handle::{Engine, EngineHandle, NewRoot};
+pub use lineage::NO_MODEL;
 pub use live::{LiveItem, Note};
 pub use models::ProviderModels;
 pub use observe::{Change, Observed, Observer, TreeFeed};
+pub use outside::{OutsideCall, OutsideTool, WaitingNotice};
 pub use storage::{check_store, open_store};
 pub use view::{SessionRow, event_view};
 pub use waits::Quiet;
@@ -48,12 +51,12 @@ pub use waits::Quiet;
 /// What hosts need of the neighbouring crates, so that they need no edge to them.
 pub mod parts {
     pub use attache_agent::{
-        Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
-        Toolsets, field_line,
+        Cancel, Definition, DefinitionError, EventPage, EventView, MarkdownDialect, ParameterError,
+        ToolError, ToolOutcome, Toolsets, field_line,
     };
     pub use attache_model::{
         Dialect, GateLimits, Patience, ProviderConfig, ProviderTerms, Quirks, Retries, Secret,
-        read_small,
+        ToolSpec, read_small,
     };
     pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};
 }

@@ -89,7 +89,7 @@ pub(crate) fn child_of(
     parent: SessionId,
     new: &CreateChild,
 ) -> Result<Created, EngineError> {
-    let parents = created(shared, parent)?;
+    let parents = with_model(shared, created(shared, parent)?);
     let (definition, model) = definition_of(shared, &parents, new)?;
     let definition = match definition {
         Some(definition) => {
@@ -127,7 +127,9 @@ pub(crate) fn child_of(
             shared.config.models.resolve(named, &environment)?;
             named.into()
         }
-        None => model,
+        None if parents.runs_turns => model,
+        // No run of the parent has shown that its model can be used.
+        None => first_model(shared, &parents)?,
     };
     Ok(Created {
         name: name.into(),
@@ -141,11 +143,37 @@ pub(crate) fn child_of(
         root: parents.root,
         parents: vec![parent],
         takes_input: true,
+        runs_turns: true,
         owning_profile: parents.owning_profile,
         executor_bindings: Json::from_checked("[]"),
         trust: parents.trust,
         continue_in_background: parents.continue_in_background,
     })
+}
+
+/// What is said where no model is chosen.
+pub const NO_MODEL: &str = "no model is chosen: pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or \
+                            put `model = \"PROVIDER/MODEL\"` into config.toml";
+
+/// The parent with the model that the settings name now, where none was chosen for it.
+fn with_model(shared: &Shared, mut parent: Arc<Created>) -> Arc<Created> {
+    if !parent.runs_turns && parent.model.is_empty() {
+        let environment = shared.environment(parent.root);
+        let directory = Path::new(&*parent.working_directory);
+        let named = shared.config.models.default_model(directory, &environment);
+        Arc::make_mut(&mut parent).model = named.unwrap_or_default().into();
+    }
+    parent
+}
+
+/// The model of a child whose parent never asked one.
+fn first_model(shared: &Shared, parent: &Created) -> Result<Arc<str>, EngineError> {
+    if parent.model.is_empty() {
+        return Err(EngineError::new(ErrorCode::ModelUnknown, NO_MODEL));
+    }
+    let environment = shared.environment(parent.root);
+    shared.config.models.resolve(&parent.model, &environment)?;
+    Ok(Arc::clone(&parent.model))
 }
 
 /// The definition that a child asks for, unfilled, and the model it gets without one of its own.

@@ -2,6 +2,7 @@
 //! session, configured providers, embedded scripts. One HTTP client serves them all.
 
 use std::collections::HashMap;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use attache_model::{HttpClient, Model, ProviderConfig, ProviderTerms, Providers, ResolveError};
@@ -16,9 +17,13 @@ const MOST: usize = 64;
 /// Configured providers, with the keys that a set of variables holds.
 type Configured = dyn Fn(&Environment) -> Vec<ProviderConfig> + Send + Sync;
 
+/// The model that the settings name for a folder, with a set of variables.
+type DefaultModel = dyn Fn(&Path, &Environment) -> Option<String> + Send + Sync;
+
 /// See the module.
 pub struct ProviderModels {
     extra: Box<Configured>,
+    default: Option<Box<DefaultModel>>,
     scripts: Vec<(String, String)>,
     client: Arc<HttpClient>,
     terms: Mutex<ProviderTerms>,
@@ -33,11 +38,22 @@ impl ProviderModels {
     ) -> Self {
         Self {
             extra: Box::new(extra),
+            default: None,
             scripts: Vec::new(),
             client: Arc::default(),
             terms: Mutex::default(),
             made: Mutex::default(),
         }
+    }
+
+    /// Says which model the settings name for a folder.
+    #[must_use]
+    pub fn with_default(
+        mut self,
+        default: impl Fn(&Path, &Environment) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        self.default = Some(Box::new(default));
+        self
     }
 
     /// Lets `scripted/NAME` play this text.
@@ -103,5 +119,9 @@ impl Models for ProviderModels {
             };
             EngineError::new(code, error.to_string())
         })
+    }
+
+    fn default_model(&self, working_directory: &Path, environment: &Environment) -> Option<String> {
+        self.default.as_ref()?(working_directory, environment)
     }
 }

@@ -433,7 +433,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn fault() -> ToolOutcome {
+pub(crate) fn fault() -> ToolOutcome {
     ToolError::new(ErrorCode::Internal, "the tool failed on a fault of its own").into()
 }
 

@@ -98,7 +98,7 @@ pub(crate) fn kind_of_name(name: &str) -> Option<Kind> {
 #[must_use]
 pub fn event_view(stamped: &Stamped) -> Option<EventView> {
     let (event_type, role, text, about) = match &stamped.event {
-        Event::Consumed { item, .. } => match &item.origin {
+        Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => match &item.origin {
             Origin::Notice { about, .. } => {
                 ("diagnostic", "system", Arc::clone(&item.text), Some(*about))
             }

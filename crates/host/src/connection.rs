@@ -23,7 +23,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::host::Host;
-use crate::{from_wire, questions, streams, to_wire};
+use crate::{doors, from_wire, questions, streams, to_wire};
 
 /// Frames that wait for one socket. Whoever sends more waits.
 const OUTBOX: usize = 256;
@@ -44,6 +44,18 @@ where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (read, write) = tokio::io::split(stream);
+    let mut lines = BufReader::new(read);
+    let mut line = Vec::new();
+    let mut going_away = host.going_away();
+    let first = tokio::select! {
+        biased;
+        _reason = leaving(&mut going_away) => None,
+        read = read_line(&mut lines, &mut line) => Some(read),
+    };
+    if let Ok(FromViewer::OpenDoor(open)) = decode(line.trim_ascii_end()) {
+        doors::open(&host, *open, tokio::io::join(lines, write)).await;
+        return;
+    }
     let (outbox, frames) = mpsc::channel(OUTBOX);
     let writer = tokio::spawn(write_frames(write, frames));
     let mut connection = Connection {
@@ -54,7 +66,7 @@ where
         waits: Vec::new(),
         own: HashSet::new(),
     };
-    connection.read(read).await;
+    connection.read(lines, first, line).await;
     connection.close();
     drop(connection);
     // The writer ends when the last frame is out or the socket is gone.
@@ -70,8 +82,20 @@ async fn read_line<S: AsyncRead>(
     lines.take(room as u64).read_until(b'\n', line).await
 }
 
+/// Whether this host can talk to an end that speaks this version and those before it.
+pub(crate) fn spoken(version: u32) -> Result<(), EngineError> {
+    if version >= VERSION {
+        return Ok(());
+    }
+    let text = format!(
+        "this host speaks version {VERSION}, the viewer only {version}; `attache restart` starts the \
+         newer program"
+    );
+    Err(EngineError::new(ErrorCode::HostIncompatible, text))
+}
+
 /// Waits until the host ends, and says why it does.
-async fn leaving(going_away: &mut watch::Receiver<Option<String>>) -> String {
+pub(crate) async fn leaving(going_away: &mut watch::Receiver<Option<String>>) -> String {
     // A host that is gone without a word ends this task too.
     let reason = going_away.wait_for(Option::is_some).await;
     reason
@@ -111,11 +135,20 @@ struct Connection {
 }
 
 impl Connection {
-    async fn read<S: AsyncRead>(&mut self, socket: ReadHalf<S>) {
-        let mut lines = BufReader::new(socket);
+    /// Carries out what comes; `first` is what came of reading the first `line`, if it was read.
+    async fn read<S: AsyncRead>(
+        &mut self,
+        mut lines: BufReader<ReadHalf<S>>,
+        first: Option<io::Result<usize>>,
+        mut line: Vec<u8>,
+    ) {
         let mut going_away = self.host.going_away();
-        let mut line = Vec::new();
         let mut greeted = false;
+        if let Some(first) = first
+            && !self.heard(first, &mut line, &mut greeted).await
+        {
+            return;
+        }
         let reason = loop {
             let read = tokio::select! {
                 biased;
@@ -171,13 +204,8 @@ impl Connection {
                 features: _,
                 program: _,
             }) => {
-                if version < VERSION {
-                    let text = format!(
-                        "this host speaks version {VERSION}, the viewer only {version}; \
-                         `attache restart` starts the newer program"
-                    );
-                    self.refuse(None, &EngineError::new(ErrorCode::HostIncompatible, text))
-                        .await;
+                if let Err(error) = spoken(version) {
+                    self.refuse(None, &error).await;
                     return false;
                 }
                 *greeted = true;
@@ -188,6 +216,10 @@ impl Connection {
                     program,
                 })
                 .await;
+            }
+            Ok(FromViewer::OpenDoor(_)) => {
+                self.refuse(None, &invalid("a door is opened by the first frame"))
+                    .await;
             }
             Ok(FromViewer::Command { command_id, body }) if *greeted => {
                 self.carry_out(command_id, body).await;
@@ -500,7 +532,7 @@ fn is_unknown(row: Result<attache_engine::SessionRow, EngineError>) -> Result<bo
 }
 
 /// Faults that are not the viewer's go to the log, under the id that the viewer was told.
-fn log(error: &WireError) {
+pub(crate) fn log(error: &WireError) {
     if matches!(error.category.as_str(), "internal" | "unavailable") {
         let WireError {
             code,

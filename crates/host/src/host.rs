@@ -1,5 +1,6 @@
 //! A host: an engine with its store, its models and its definitions, ready to serve connections.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use attache_engine::parts::{Definition, MemoryStore, ProviderTerms, Store, Toolsets};
 use attache_engine::{
-    Config, Engine, EngineError, EngineHandle, Environment, Identity, Models, NewRoot,
+    Config, Engine, EngineError, EngineHandle, Environment, Identity, Models, NO_MODEL, NewRoot,
     ProviderModels, SystemTime,
 };
 use attache_protocol::{HostView, NewSession};
@@ -17,6 +18,7 @@ use tokio::sync::watch;
 
 use crate::catalog::FolderCatalog;
 use crate::connection;
+use crate::doors::Doors;
 use crate::from_wire;
 use crate::settings::{ConfiguredProvider, Settings, SettingsError};
 
@@ -49,6 +51,8 @@ pub struct HostConfig {
     pub identity: Identity,
     /// Name and version, for people.
     pub program: String,
+    /// Doors of other protocols, by name.
+    pub doors: Doors,
 }
 
 /// Why a host does not start.
@@ -82,9 +86,10 @@ pub(crate) struct Shared {
     providers: Arc<Mutex<Vec<ConfiguredProvider>>>,
     /// How other providers are asked, as the settings had it.
     terms: Mutex<ProviderTerms>,
-    models: Arc<ProviderModels>,
+    pub(crate) models: Arc<ProviderModels>,
     connections: AtomicUsize,
     going_away: watch::Sender<Option<String>>,
+    pub(crate) doors: Doors,
 }
 
 /// A host that runs. Cheap to clone.
@@ -119,6 +124,7 @@ impl Host {
             environment,
             identity,
             program,
+            doors,
         } = config;
         let settings = Settings::load(settings_file.as_deref(), None, &environment)?;
         let store: Arc<dyn Store> = match storage {
@@ -133,6 +139,13 @@ impl Host {
                 .iter()
                 .map(|provider| provider.with_key(environment))
                 .collect()
+        });
+        let (settings_of, host_environment) = (settings_file.clone(), environment.clone());
+        models = models.with_default(move |folder, given| {
+            let mut all = host_environment.clone();
+            all.0.extend(given.0.clone());
+            let settings = Settings::load(settings_of.as_deref(), Some(folder), &all);
+            settings.ok()?.model
         });
         for (name, text) in &scripts {
             models = models.with_script(name, text);
@@ -165,6 +178,7 @@ impl Host {
             models,
             connections: AtomicUsize::new(0),
             going_away: watch::channel(None).0,
+            doors,
         })))
     }
 
@@ -236,43 +250,19 @@ impl Host {
         if let Some(text) = &first_message {
             from_wire::text(text)?;
         }
-        let invalid = |code, text: String| EngineError::new(code, text);
-        let folder = PathBuf::from(&working_directory);
-        if !folder.is_absolute() || !folder.is_dir() {
-            return Err(invalid(
-                ErrorCode::InvalidArguments,
-                format!("{working_directory:?} is no folder that can be opened"),
-            ));
-        }
-        let given = environment;
-        let mut environment = self.environment_of(given.clone());
-        let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
-            .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
-        if self.take_providers(settings.providers, settings.terms) {
-            environment = self.environment_of(given);
-        }
-        let definition = self.definition(agent.as_deref(), &folder)?;
-        let mut definition = definition
-            .fill(&parameters)
-            .map_err(|error| invalid(ErrorCode::InvalidArguments, error.to_string()))?;
-        // What the settings say as seen from here goes with the definition, to its children too.
-        let limit = &mut definition.limits.iteration_limit;
-        *limit = limit.or(Some(settings.iteration_limit));
-        let model = model
-            .or_else(|| definition.model.clone())
-            .or(settings.model)
-            .ok_or_else(|| {
-                invalid(
-                    ErrorCode::InvalidArguments,
-                    "no model is chosen: pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or put \
-                     `model = \"PROVIDER/MODEL\"` into config.toml"
-                        .to_owned(),
-                )
-            })?;
-        let working_directory = match &definition.working_directory {
-            None => folder,
-            Some(named) => existing(&folder.join(named))?,
-        };
+        let Prepared {
+            definition,
+            model,
+            working_directory,
+            environment,
+        } = self.prepare(
+            agent.as_deref(),
+            model,
+            &parameters,
+            &working_directory,
+            environment,
+        )?;
+        let model = model.ok_or_else(|| EngineError::new(ErrorCode::InvalidArguments, NO_MODEL))?;
         self.0
             .engine
             .create_root(NewRoot {
@@ -284,15 +274,57 @@ impl Host {
                 first: first_message,
                 environment,
                 continue_in_background: detached,
+                runs_turns: true,
             })
             .await
     }
 
-    /// The variables of a session: what its client handed over wins over what the host has.
-    pub(crate) fn environment_of(
+    /// What a new root is made of, as its client's folder and the settings have it now.
+    pub(crate) fn prepare(
         &self,
-        given: std::collections::BTreeMap<String, String>,
-    ) -> Environment {
+        agent: Option<&str>,
+        model: Option<String>,
+        parameters: &BTreeMap<String, String>,
+        working_directory: &str,
+        given: BTreeMap<String, String>,
+    ) -> Result<Prepared, EngineError> {
+        let invalid = |text: String| EngineError::new(ErrorCode::InvalidArguments, text);
+        let folder = PathBuf::from(working_directory);
+        if !folder.is_absolute() || !folder.is_dir() {
+            return Err(invalid(format!(
+                "{working_directory:?} is no folder that can be opened"
+            )));
+        }
+        let mut environment = self.environment_of(given.clone());
+        let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
+            .map_err(|error| invalid(error.to_string()))?;
+        if self.take_providers(settings.providers, settings.terms) {
+            environment = self.environment_of(given);
+        }
+        let definition = self.definition(agent, &folder)?;
+        let mut definition = definition
+            .fill(parameters)
+            .map_err(|error| invalid(error.to_string()))?;
+        // What the settings say as seen from here goes with the definition, to its children too.
+        let limit = &mut definition.limits.iteration_limit;
+        *limit = limit.or(Some(settings.iteration_limit));
+        let model = model
+            .or_else(|| definition.model.clone())
+            .or(settings.model);
+        let working_directory = match &definition.working_directory {
+            None => folder,
+            Some(named) => existing(&folder.join(named))?,
+        };
+        Ok(Prepared {
+            definition,
+            model,
+            working_directory,
+            environment,
+        })
+    }
+
+    /// The variables of a session: what its client handed over wins over what the host has.
+    pub(crate) fn environment_of(&self, given: BTreeMap<String, String>) -> Environment {
         let mut all = self.0.environment.clone();
         let providers = self.0.providers.lock();
         let providers = providers.unwrap_or_else(PoisonError::into_inner);
@@ -336,6 +368,15 @@ impl Host {
     }
 }
 
+/// What a new root is made of.
+pub(crate) struct Prepared {
+    pub(crate) definition: Definition,
+    /// None when none is chosen and the settings name none.
+    pub(crate) model: Option<String>,
+    pub(crate) working_directory: PathBuf,
+    pub(crate) environment: Environment,
+}
+
 fn existing(folder: &Path) -> Result<PathBuf, EngineError> {
     folder
         .canonicalize()
@@ -354,10 +395,7 @@ fn existing(folder: &Path) -> Result<PathBuf, EngineError> {
 
 /// The variables that a host keeps of those that it was started with.
 #[must_use]
-pub fn environment(
-    given: std::collections::BTreeMap<String, String>,
-    key_variables: &[String],
-) -> Environment {
+pub fn environment(given: BTreeMap<String, String>, key_variables: &[String]) -> Environment {
     from_wire::environment(given, key_variables)
 }
 

@@ -7,17 +7,23 @@
 mod catalog;
 mod connection;
 mod daemon;
+mod doors;
 mod from_wire;
 mod host;
 mod key_command;
+mod outside;
 mod questions;
 mod settings;
 mod streams;
 mod to_wire;
 
+pub use attache_engine::EngineHandle;
+pub use attache_protocol::OpenDoor;
 pub use catalog::FolderCatalog;
 pub use daemon::{Daemon, DaemonError, Idle};
+pub use doors::{Channel, Door, DoorFuture, Doors, Service};
 pub use host::{
     Host, HostConfig, HostError, Storage, check_store, environment, fresh_id, identity,
 };
+pub use outside::OutsideRoot;
 pub use settings::{ConfiguredProvider, Effective, Settings, SettingsError, Source};

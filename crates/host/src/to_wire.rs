@@ -75,6 +75,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         model,
         working_directory,
         takes_input: _,
+        runs_turns: _,
         parents,
         created_at,
         last_activity_at,
@@ -180,6 +181,10 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
                 ..blank(kind, &item.text)
             })
         }
+        Event::Acknowledged { queue: _, item } => Some(HistoryItem {
+            origin: Some(origin(&item.origin)),
+            ..blank(EventKind::Diagnostic, &item.text)
+        }),
         Event::Said { turn, step } if !step.text.trim().is_empty() => Some(HistoryItem {
             turn: Some(turn.0),
             ..blank(EventKind::Assistant, &step.text)
@@ -212,7 +217,7 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
 /// The whole text of an event that a viewer sees as an item.
 pub(crate) fn text(event: &Event) -> Option<&str> {
     match event {
-        Event::Consumed { item, .. } => Some(&item.text),
+        Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => Some(&item.text),
         Event::Said { step, .. } | Event::Compacted { step, .. } => Some(&step.text),
         Event::CallStarted { call, .. } => Some(&call.arguments),
         Event::CallEnded { result, .. } => Some(&result.content),

@@ -1,5 +1,7 @@
 //! The envelope: what each side says, and what a stream is made of.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -29,6 +31,9 @@ pub enum FromViewer {
         /// Its name and version, for people.
         program: String,
     },
+    /// The first frame of a connection that speaks another protocol from then on; it is answered by
+    /// `hello` or `operation-error`.
+    OpenDoor(Box<OpenDoor>),
     /// A request; it is answered by exactly one `answer` or `operation-error` of the same id.
     Command {
         /// Made by the viewer; a command that changes something is applied once for each id.
@@ -36,6 +41,28 @@ pub enum FromViewer {
         /// What is asked.
         body: Command,
     },
+}
+
+/// Which other protocol a connection is for, and what its user brings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct OpenDoor {
+    /// The version of this protocol that the other end speaks.
+    pub version: u32,
+    /// Its name and version, for people.
+    pub program: String,
+    /// The door, for example `mcp`.
+    pub door: String,
+    /// The agent definition of what is created there; none is the built-in one.
+    pub agent: Option<String>,
+    /// The model as `PROVIDER/MODEL`; none is the definition's, or what the settings name.
+    pub model: Option<String>,
+    /// An earlier root session to go on with.
+    pub root_session_id: Option<String>,
+    /// Absolute path in which sessions that are created there work.
+    pub working_directory: String,
+    /// Variables of the user's surroundings.
+    pub environment: BTreeMap<String, String>,
 }
 
 /// A frame of a host.

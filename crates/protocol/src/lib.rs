@@ -16,7 +16,7 @@ mod session;
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len};
 pub use command::{AgentView, Answer, Command, HostView, NewSession, QueueRef, Reach};
 pub use error::WireError;
-pub use frame::{Delta, FromHost, FromViewer, Patch, Snapshot, Stream, VERSION};
+pub use frame::{Delta, FromHost, FromViewer, OpenDoor, Patch, Snapshot, Stream, VERSION};
 pub use history::{EventKind, HistoryItem, HistoryPage, HistoryQuery, PAGE_LIMIT, RunningItem};
 pub use schema::schema;
 pub use session::{

@@ -43,6 +43,12 @@ pub enum Command {
         /// The revision that the change was made against.
         expected: u32,
     },
+    /// Take into the history what waits in a session that runs no turns. An item that does not wait
+    /// (any more) is passed over, so that a repeat does no harm.
+    Acknowledge {
+        /// The items.
+        items: Vec<ItemId>,
+    },
     /// Put a waiting item elsewhere.
     Move {
         /// The item.
@@ -328,6 +334,9 @@ pub enum Rejected {
     /// The session takes no input.
     #[error("the session takes no input")]
     NoUserInput,
+    /// What waits for the session is read by its turns, and by nobody else.
+    #[error("the session reads its input in turns of its own")]
+    RunsTurns,
     /// The queue does not exist.
     #[error("there is no such queue")]
     UnknownQueue,

@@ -62,6 +62,7 @@ pub fn decide_within(
             expected,
         } => input::edit(&mut draft, *item, text, *expected),
         Command::Withdraw { item, expected } => input::withdraw(&mut draft, *item, *expected),
+        Command::Acknowledge { items } => input::acknowledge(&mut draft, items),
         Command::Move {
             item,
             queue,
@@ -202,6 +203,9 @@ impl Draft {
     /// A live session with deliverable input and no turn starts one and takes all of it.
     fn start_turn(&mut self, starts: Starts) {
         if !self.state.is_live() || self.state.turn.is_some() || starts == Starts::None {
+            return;
+        }
+        if !self.state.runs_turns() {
             return;
         }
         let mut ready = takeable(&self.state.queues, None);

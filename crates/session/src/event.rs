@@ -45,6 +45,9 @@ pub struct Created {
     pub parents: Vec<SessionId>,
     /// False for a session that takes no input from anybody.
     pub takes_input: bool,
+    /// False for one that stands for a program outside: it holds children and is told of them, and no
+    /// model ever speaks in it.
+    pub runs_turns: bool,
     /// The entity of the profile that owns it; exactly one.
     pub owning_profile: Uuid,
     /// Where its components run; an empty array until placement exists.
@@ -149,6 +152,14 @@ pub enum Event {
     Consumed {
         /// The turn.
         turn: TurnId,
+        /// The queue that it waited in.
+        queue: QueueId,
+        /// The item.
+        item: Arc<QueuedItem>,
+    },
+    /// What waited in a session that runs no turns was read by whom it stands for: it is part of the
+    /// history from here on.
+    Acknowledged {
         /// The queue that it waited in.
         queue: QueueId,
         /// The item.
@@ -298,6 +309,7 @@ kinds! {
     QueueDeleted = "queue-deleted",
     TurnStarted = "turn-started",
     Consumed = "consumed",
+    Acknowledged = "acknowledged",
     Said = "said",
     CallStarted = "call-started",
     CallEnded = "call-ended",

@@ -103,6 +103,14 @@ impl State {
         self.epoch.is_some()
     }
 
+    /// Whether turns run in it at all.
+    #[must_use]
+    pub fn runs_turns(&self) -> bool {
+        self.created
+            .as_ref()
+            .is_none_or(|created| created.runs_turns)
+    }
+
     /// Whether another parent than these holds it.
     #[must_use]
     pub fn is_held_beside(&self, parents: &[SessionId]) -> bool {
@@ -121,6 +129,9 @@ impl State {
     /// How many items of input may start a turn.
     #[must_use]
     pub fn deliverable(&self) -> usize {
+        if !self.runs_turns() {
+            return 0;
+        }
         self.queues
             .iter()
             .filter(|queue| queue.starts_turn())
@@ -246,7 +257,9 @@ impl State {
                     text: None,
                 });
             }
-            Event::Consumed { item, .. } => drop(self.take(item.id)),
+            Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => {
+                drop(self.take(item.id));
+            }
             Event::Said { step, .. } => {
                 self.last_activity_at = stamped.at;
                 self.usage.add(&step.usage);

@@ -24,6 +24,8 @@ pub struct Summary {
     pub working_directory: Arc<str>,
     /// Whether it takes input.
     pub takes_input: bool,
+    /// Whether turns run in it at all.
+    pub runs_turns: bool,
     /// Its parents, the spawner first.
     pub parents: Vec<SessionId>,
     /// When it was born.
@@ -66,7 +68,8 @@ impl Summary {
             agent: Arc::clone(&created.agent),
             model: Arc::clone(&created.model),
             working_directory: Arc::clone(&created.working_directory),
-            takes_input: created.takes_input,
+            takes_input: created.takes_input && created.runs_turns,
+            runs_turns: created.runs_turns,
             parents: state.parents.iter().map(|parent| parent.id).collect(),
             created_at: state.created_at,
             last_activity_at: state.last_activity_at,
@@ -191,6 +194,11 @@ impl RowView {
             || self.unread.inputs > 0
             || self.unread.notices > 0
     }
+
+    /// Whether it works or is about to. What waits in a session that runs no turns sets nothing off.
+    fn is_at_work(&self) -> bool {
+        self.summary.turn.is_some() || self.summary.runs_turns && self.has_work()
+    }
 }
 
 /// The status of a session. Precedence: stopped, running, error, idle.
@@ -199,7 +207,7 @@ pub fn status(row: &RowView) -> Status {
     if !row.is_live() {
         return Status::Stopped;
     }
-    if row.has_work() {
+    if row.is_at_work() {
         return Status::Running;
     }
     match row.outcome() {

@@ -21,7 +21,7 @@ impl Kind {
     #[must_use]
     pub fn of(event: &Event) -> Self {
         match event {
-            Event::Consumed { item, .. } => match &item.origin {
+            Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => match &item.origin {
                 Origin::Notice { .. } => Self::Diagnostic,
                 Origin::Viewer | Origin::Session(_) => Self::User,
             },
@@ -49,7 +49,9 @@ pub(crate) fn asked(kinds: &[Kind]) -> u8 {
 /// in a column of its own and read back from there, so it holds all of what it is made of.
 pub(crate) fn searchable(event: &Event) -> Option<Cow<'_, str>> {
     match event {
-        Event::Consumed { item, .. } => Some(Cow::Borrowed(&item.text)),
+        Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => {
+            Some(Cow::Borrowed(&item.text))
+        }
         Event::Said { step, .. } | Event::Compacted { step, .. } => Some(Cow::Borrowed(&step.text)),
         Event::CallStarted { call, .. } => {
             Some(Cow::Owned(format!("{}\n{}", call.name, call.arguments)))

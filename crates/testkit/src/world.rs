@@ -152,6 +152,26 @@ impl World {
             first: first.map(str::to_owned),
             environment: Environment::default(),
             continue_in_background: false,
+            runs_turns: true,
+        };
+        self.engine
+            .create_root(new)
+            .await
+            .expect("a root is created")
+    }
+
+    /// A root session that runs no turns; no model is chosen for it when `model` is empty.
+    pub async fn turnless_root(&self, model: &str) -> SessionId {
+        let new = NewRoot {
+            id: None,
+            definition: Definition::built_in(),
+            model: model.to_owned(),
+            working_directory: std::env::temp_dir(),
+            name: None,
+            first: None,
+            environment: Environment::default(),
+            continue_in_background: true,
+            runs_turns: false,
         };
         self.engine
             .create_root(new)
@@ -220,6 +240,7 @@ impl World {
             root: root.map_or(id, |row| row.root),
             parents,
             takes_input,
+            runs_turns: true,
             owning_profile: attache_engine::Time::fresh(&*self.time),
             executor_bindings: Json::from_checked("[]"),
             trust: None,

@@ -1,5 +1,6 @@
 //! `attache serve`: the daemon, in the foreground or started by a command.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use attache_host::{Daemon, Host, Idle, Settings};
@@ -7,11 +8,13 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::fail::{Failure, NOT_FOUND};
 use crate::link::{self, Serving, open_host};
+use crate::mcp;
 use crate::output::Output;
 use crate::places::Places;
 
 pub(crate) async fn serve(
     serving: Serving,
+    listen: Option<SocketAddr>,
     on_demand: bool,
     output: &Output,
 ) -> Result<u8, Failure> {
@@ -26,6 +29,10 @@ pub(crate) async fn serve(
     } else {
         open_host(&places, serving).await?
     };
+    let http = match listen {
+        Some(address) => Some(mcp::http(&host, &places, address, output).await?),
+        None => None,
+    };
     let daemon = Daemon::bind(host, &places.socket, &places.beside).map_err(|error| {
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
     })?;
@@ -38,7 +45,22 @@ pub(crate) async fn serve(
         output.note(&format!("attache serves {}", places.socket.display()));
         Idle::Stay
     };
-    daemon.run(ended()?, idle).await;
+    let ended = ended()?;
+    match http {
+        None => daemon.run(ended, idle).await,
+        Some((door, listener)) => {
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            let http = door.serve(listener, async move {
+                // Whether it is told or the teller is gone: it ends.
+                let _told = stopped.await;
+            });
+            let daemon = async move {
+                daemon.run(ended, idle).await;
+                drop(stop);
+            };
+            tokio::join!(http, daemon);
+        }
+    }
     Ok(0)
 }
 

@@ -36,6 +36,7 @@ fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
         | "compact" => Some(vec![id]),
         "send" => Some(vec![id, "text"]),
         "rm" => Some(vec![id, "--yes"]),
+        "mcp" => Some(vec!["--root", id]),
         "demo" | "run" | "serve" | "restart" | "ls" | "agents" | "doctor" | "completions" => None,
         other => panic!("`{other}` is new: say here what it takes"),
     }
@@ -99,7 +100,8 @@ fn unknown_flags_and_missing_arguments_are_usage_errors_on_every_command() {
         let ended = house.run(&[&command, "--no-such-flag"]);
         assert_eq!(ended.code, 2, "{command}: {ended:?}");
         assert!(ended.err.contains("--no-such-flag"), "{command}: {ended:?}");
-        if with_id(&command, "x").is_some() && !matches!(command.as_str(), "chat" | "tree") {
+        if with_id(&command, "x").is_some() && !matches!(command.as_str(), "chat" | "tree" | "mcp")
+        {
             assert_eq!(
                 house.run(&[&command]).code,
                 2,
@@ -155,7 +157,7 @@ fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)>
         (_, "<ID>" | "[ID]") => &[("", 3, "there is no session")],
         ("demo", "[DIR]") => &[("nowhere", 3, "nowhere"), ("", 2, "a value is required")],
         ("run", "<PROMPT>") | ("send", "<TEXT>") => &[("", 2, "is empty"), (" \n", 2, "is empty")],
-        ("run" | "chat", "--agent") => &[
+        ("run" | "chat" | "mcp", "--agent") => &[
             ("none", 3, "there is no agent definition"),
             ("", 3, "there is no agent definition"),
             ("../../etc/passwd", 3, "there is no agent definition"),
@@ -167,6 +169,17 @@ fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)>
             ("none/x", 1, "there is no provider \"none\""),
             ("openai/x", 1, "set OPENAI_API_KEY"),
             ("scripted/none.yaml", 1, "none.yaml"),
+        ],
+        // What is missing is told when a session is created: the server must start without it.
+        ("mcp", "--model") => &[
+            ("none", 1, "write PROVIDER/MODEL"),
+            ("", 1, "write PROVIDER/MODEL"),
+            ("none/x", 1, "there is no provider \"none\""),
+            ("scripted/none.yaml", 1, "none.yaml"),
+        ],
+        ("mcp", "--root") => &[
+            ("", 3, "there is no session"),
+            ("none", 3, "there is no session"),
         ],
         ("run" | "chat", "--param") => &[
             ("novalue", 2, "NAME=VALUE"),

@@ -13,6 +13,7 @@ mod house;
 mod killed;
 mod life;
 mod long_answers;
+mod mcp;
 mod providers;
 mod reach;
 mod shown;

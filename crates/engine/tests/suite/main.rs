@@ -3,6 +3,7 @@
 mod crashes;
 mod endings;
 mod limits;
+mod outside;
 mod planted;
 mod players;
 mod recoveries;

@@ -305,6 +305,22 @@ pub(crate) const SCENARIOS: &[(&str, Scenario)] = &[
             stage.world.quiet(root).await;
         })
     }),
+    ("a session without turns is told and reads", |stage| {
+        Box::pin(async {
+            let root = stage.world.turnless_root("puppet/puppet").await;
+            stage.roots.lock().expect("no holder fails").push(root);
+            let child = stage.world.child(root, Some("hello")).await;
+            stage
+                .ask(root, "agent_session_on_complete", child, json!({}))
+                .await;
+            stage.world.quiet(root).await;
+            let state = stage.world.engine.state(root).await;
+            let state = state.expect("the session exists");
+            let queue = state.queue(QueueId::Immediate).expect("it is built in");
+            let items = queue.items.iter().map(|item| item.id).collect();
+            stage.done(root, Command::Acknowledge { items }).await;
+        })
+    }),
     ("a session watches its own end", |stage| {
         Box::pin(async {
             let root = stage.root(Some("slow")).await;

@@ -20,6 +20,8 @@ pub(crate) fn sessions(world: &World) -> Vec<SessionId> {
 /// What one log says, by itself.
 #[derive(Default)]
 pub(crate) struct Told {
+    /// It runs no turns.
+    pub(crate) turnless: bool,
     pub(crate) live: bool,
     pub(crate) turn: Option<TurnId>,
     pub(crate) end: Option<EndReason>,
@@ -68,6 +70,9 @@ pub(crate) struct TreeEnd {
 impl Told {
     /// Items that may start a turn.
     pub(crate) fn deliverable(&self) -> usize {
+        if self.turnless {
+            return 0;
+        }
         let waiting = self.waiting.values();
         waiting
             .filter(|item| !self.held.contains(&item.queue))
@@ -85,6 +90,7 @@ pub(crate) fn read(events: &[Stamped]) -> Told {
     }
     for (place, stamped) in events.iter().enumerate() {
         match &stamped.event {
+            Event::Created(created) => told.turnless = !created.runs_turns,
             Event::Started { .. } => {
                 assert!(!told.live, "one epoch at a time");
                 told.live = true;
@@ -94,7 +100,7 @@ pub(crate) fn read(events: &[Stamped]) -> Told {
                 told.live = false;
             }
             Event::TurnStarted { turn } => {
-                assert!(told.live && told.turn.is_none());
+                assert!(told.live && told.turn.is_none() && !told.turnless);
                 told.turn = Some(*turn);
             }
             Event::TurnEnded { turn, reason, .. } => {
@@ -130,6 +136,11 @@ pub(crate) fn read(events: &[Stamped]) -> Told {
                 Immediacy::Held => drop(told.held.insert(*queue)),
                 Immediacy::Immediate | Immediacy::Queue => drop(told.held.remove(queue)),
             },
+            Event::Acknowledged { item, .. } => {
+                assert!(told.turnless, "only what nobody else reads");
+                let waited = told.waiting.remove(&item.id).expect("it waited");
+                assert_eq!(waited.text, *item.text);
+            }
             Event::Withdrawn { item } => {
                 told.waiting.remove(item).expect("it waited");
             }
@@ -300,7 +311,7 @@ pub(crate) fn rows_are_true(
             continue;
         }
         let work = log.turn.is_some() || log.deliverable() > 0;
-        let read = unread.inputs + unread.notices == 0;
+        let read = log.turnless || unread.inputs + unread.notices == 0;
         let error = end.is_some_and(|end| end.outcome().is_error());
         let expected = match (work || !read, error) {
             (true, _) => Status::Running,

@@ -22,7 +22,7 @@ pub(super) fn enqueue(
         .state
         .created
         .as_ref()
-        .is_some_and(|created| created.takes_input)
+        .is_some_and(|created| created.takes_input && created.runs_turns)
     {
         return Err(Rejected::NoUserInput);
     }
@@ -78,6 +78,23 @@ pub(super) fn withdraw(draft: &mut Draft, item: ItemId, expected: u32) -> Result
     revision_of(draft, item, expected)?;
     draft.push(Event::Withdrawn { item });
     Ok(Answer::Done)
+}
+
+/// A session that runs no turns is read from outside, and this says what was read.
+pub(super) fn acknowledge(draft: &mut Draft, items: &[ItemId]) -> Result<Answer, Rejected> {
+    if draft.state.runs_turns() {
+        return Err(Rejected::RunsTurns);
+    }
+    let mut answer = Answer::Unchanged;
+    for id in items {
+        let waiting = draft.state.item(*id);
+        let Some((queue, item)) = waiting.map(|(queue, item)| (queue.id, Arc::clone(item))) else {
+            continue;
+        };
+        draft.push(Event::Acknowledged { queue, item });
+        answer = Answer::Done;
+    }
+    Ok(answer)
 }
 
 pub(super) fn relocate(

@@ -45,6 +45,7 @@ pub(crate) fn created(root: SessionId, parents: &[SessionId]) -> Created {
         root,
         parents: parents.to_vec(),
         takes_input: true,
+        runs_turns: true,
         owning_profile: Uuid::from_u128(0xE000),
         executor_bindings: Json::from_checked("[]"),
         trust: None,

@@ -9,6 +9,7 @@ mod queues;
 mod random;
 mod small_worlds;
 mod status;
+mod turnless;
 mod turns;
 mod values;
 mod watches;

@@ -91,10 +91,11 @@ fn place(command: &Command) -> usize {
         Command::Take { .. } => 19,
         Command::EndWith { .. } => 20,
         Command::Compact { .. } => 21,
+        Command::Acknowledge { .. } => 22,
     }
 }
 
-const COMMANDS: usize = 22;
+const COMMANDS: usize = 23;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -166,6 +167,12 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
             Command::Withdraw {
                 item: iid(1),
                 expected: 0,
+            },
+        ),
+        (
+            "acknowledge",
+            Command::Acknowledge {
+                items: vec![iid(1)],
             },
         ),
         (

@@ -116,6 +116,7 @@ impl Author {
             root: parent.map_or(self.id(), Author::root_id),
             parents: parent.map(Author::id).into_iter().collect(),
             takes_input: true,
+            runs_turns: true,
             owning_profile: uuid(9_000),
             executor_bindings: Json::empty_object(),
             trust: Some((uuid(9_001), 3)),

@@ -27,6 +27,8 @@ pub(super) struct CreatedRecord {
     pub(super) parents: Vec<Uuid>,
     #[serde(default)]
     pub(super) takes_input: bool,
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub(super) runs_turns: bool,
     #[serde(default)]
     pub(super) owning_profile: Uuid,
     #[serde(default = "object")]
@@ -35,6 +37,19 @@ pub(super) struct CreatedRecord {
     pub(super) trust: Option<(Uuid, Count)>,
     #[serde(default)]
     pub(super) continue_in_background: bool,
+}
+
+/// A session of a time before this could be told runs turns.
+pub(super) fn yes() -> bool {
+    true
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde hands over a reference"
+)]
+pub(super) fn is_yes(value: &bool) -> bool {
+    *value
 }
 
 fn object() -> Arc<str> {
@@ -72,6 +87,12 @@ pub(super) struct EditedRecord {
 #[derive(Serialize, Deserialize)]
 pub(super) struct WithdrawnRecord {
     pub(super) item: Uuid,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct AcknowledgedRecord {
+    pub(super) queue: String,
+    pub(super) item: ItemRecord,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -212,6 +233,7 @@ impl CreatedRecord {
             root,
             parents,
             takes_input,
+            runs_turns,
             owning_profile,
             executor_bindings,
             trust,
@@ -226,6 +248,7 @@ impl CreatedRecord {
             root: root.0,
             parents: parents.iter().map(|parent| parent.0).collect(),
             takes_input: *takes_input,
+            runs_turns: *runs_turns,
             owning_profile: *owning_profile,
             executor_bindings: executor_bindings.shared(),
             trust: trust.map(|(profile, tag)| (profile, Count(tag))),
@@ -243,6 +266,7 @@ impl CreatedRecord {
             root,
             parents,
             takes_input,
+            runs_turns,
             owning_profile,
             executor_bindings,
             trust,
@@ -257,6 +281,7 @@ impl CreatedRecord {
             root: SessionId(root),
             parents: parents.into_iter().map(SessionId).collect(),
             takes_input,
+            runs_turns,
             owning_profile,
             executor_bindings: Json::from_checked(executor_bindings),
             trust: trust.map(|(profile, tag)| (profile, tag.0)),

@@ -106,6 +106,13 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
             let WithdrawnRecord { item } = read(fields)?;
             Event::Withdrawn { item: ItemId(item) }
         }
+        "acknowledged" => {
+            let AcknowledgedRecord { queue, item } = read(fields)?;
+            Event::Acknowledged {
+                queue: queue_of(&queue)?,
+                item: item.value(text.into()),
+            }
+        }
         "moved" => {
             let MovedRecord {
                 item,

@@ -7,12 +7,13 @@ use attache_session::{EndReason, Epoch, SessionId, Spent, StopReason, Summary, T
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::event::is_yes;
 use super::parts::{Count, StepRecord, UsageRecord};
 use super::{Opened, Unusable, seal};
 use crate::read::Partial;
 
 /// The part of a summary that hardly ever changes.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Fixed {
     name: Arc<str>,
@@ -20,7 +21,23 @@ pub(crate) struct Fixed {
     model: Arc<str>,
     working_directory: Arc<str>,
     takes_input: bool,
+    #[serde(skip_serializing_if = "is_yes")]
+    runs_turns: bool,
     created_at: i64,
+}
+
+impl Default for Fixed {
+    fn default() -> Self {
+        Self {
+            name: Arc::default(),
+            agent: Arc::default(),
+            model: Arc::default(),
+            working_directory: Arc::default(),
+            takes_input: false,
+            runs_turns: true,
+            created_at: 0,
+        }
+    }
 }
 
 impl Fixed {
@@ -32,6 +49,7 @@ impl Fixed {
             model,
             working_directory,
             takes_input,
+            runs_turns,
             created_at,
         } = self;
         *name == summary.name
@@ -39,6 +57,7 @@ impl Fixed {
             && *model == summary.model
             && *working_directory == summary.working_directory
             && *takes_input == summary.takes_input
+            && *runs_turns == summary.runs_turns
             && *created_at == summary.created_at.0
     }
 
@@ -50,6 +69,7 @@ impl Fixed {
             model: Arc::clone(&summary.model),
             working_directory: Arc::clone(&summary.working_directory),
             takes_input: summary.takes_input,
+            runs_turns: summary.runs_turns,
             created_at: summary.created_at.0,
         }
     }
@@ -104,6 +124,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         model: _,
         working_directory: _,
         takes_input: _,
+        runs_turns: _,
         parents,
         created_at: _,
         last_activity_at,
@@ -152,6 +173,7 @@ pub(crate) fn decode_summary(
         model,
         working_directory,
         takes_input,
+        runs_turns,
         created_at,
     } = serde_json::from_str(fixed.fields()).map_err(broken)?;
     let opened = Opened::of(summary)?;
@@ -177,6 +199,7 @@ pub(crate) fn decode_summary(
         model,
         working_directory,
         takes_input,
+        runs_turns,
         parents: parents.into_iter().map(SessionId).collect(),
         created_at: Timestamp(created_at),
         last_activity_at: Timestamp(active),

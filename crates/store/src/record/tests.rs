@@ -11,6 +11,10 @@ use uuid::Uuid;
 use super::*;
 use crate::read::Partial;
 
+mod summaries;
+
+use summaries::summaries;
+
 fn word() -> impl Strategy<Value = Arc<str>> {
     "(\\PC|[\\n\\\\\"\u{0}]){0,12}".prop_map(Arc::from)
 }
@@ -99,7 +103,7 @@ fn created() -> impl Strategy<Value = Event> {
         vec(session(), 0..3),
         id(),
         trust,
-        any::<(bool, bool)>(),
+        any::<(bool, bool, bool)>(),
     )
         .prop_map(|(names, root, parents, owning_profile, trust, flags)| {
             let (name, agent, definition, model, working_directory, bindings) = names;
@@ -112,6 +116,7 @@ fn created() -> impl Strategy<Value = Event> {
                 root,
                 parents,
                 takes_input: flags.0,
+                runs_turns: flags.2,
                 owning_profile,
                 executor_bindings: Json::from_checked(bindings),
                 trust,
@@ -219,6 +224,12 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
             "consumed",
             (turn(), queue(), item())
                 .prop_map(|(turn, queue, item)| Event::Consumed { turn, queue, item })
+                .boxed()
+        ),
+        (
+            "acknowledged",
+            (queue(), item())
+                .prop_map(|(queue, item)| Event::Acknowledged { queue, item })
                 .boxed()
         ),
         (
@@ -373,56 +384,6 @@ fn body() -> impl Strategy<Value = MailBody> {
         Just(MailBody::Hold),
         one_of(StopReason::ALL).prop_map(|reason| MailBody::Release { reason }),
     ]
-}
-
-fn summaries() -> impl Strategy<Value = Summary> {
-    let names = (word(), word(), word(), word());
-    let lists = (vec(session(), 0..3), vec(session(), 0..3));
-    let times = any::<(i64, i64)>();
-    let open = (
-        option::of(id().prop_map(Epoch)),
-        option::of(turn()),
-        option::of(word()),
-    );
-    let ends = (
-        option::of(one_of(StopReason::ALL)),
-        option::of(one_of(EndReason::ALL)),
-        option::of(word()),
-    );
-    let spent = (option::of(any::<u64>()), any::<bool>());
-    let counts = (
-        any::<(u32, u32, bool)>(),
-        usage(),
-        option::of(any::<u64>()),
-        spent,
-    );
-    (names, lists, times, open, ends, counts).prop_map(
-        |(names, lists, times, open, ends, counts)| Summary {
-            name: names.0,
-            agent: names.1,
-            model: names.2,
-            working_directory: names.3,
-            takes_input: counts.0.2,
-            parents: lists.0,
-            created_at: Timestamp(times.0),
-            last_activity_at: Timestamp(times.1),
-            epoch: open.0,
-            stop: ends.0,
-            turn: open.1,
-            action: open.2,
-            deliverable: counts.0.0,
-            queued: counts.0.1,
-            watching: lists.1,
-            end_reason: ends.1,
-            result: ends.2,
-            usage: counts.1,
-            spent: Spent {
-                usd_nanos: counts.3.0,
-                at_least: counts.3.1,
-            },
-            context_tokens: counts.2,
-        },
-    )
 }
 
 #[test]

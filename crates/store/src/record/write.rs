@@ -48,6 +48,11 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
             seal(kind, observed, record)
         }
         Event::Withdrawn { item } => seal(kind, observed, WithdrawnRecord { item: item.0 }),
+        Event::Acknowledged { queue, item } => {
+            let (item, _) = ItemRecord::of(item);
+            let queue = queue_name(*queue);
+            seal(kind, observed, AcknowledgedRecord { queue, item })
+        }
         Event::Moved {
             item,
             queue,

@@ -1,0 +1,156 @@
+//! The MCP door with clients and checks that others wrote: the official SDKs of Python and TypeScript, and the official
+//! conformance suite. They are installed below the folder of the build, in the versions that are named here and beside
+//! the walks; nothing of the system is changed.
+
+use std::path::Path;
+
+use crate::failure::Failure;
+use crate::metadata;
+use crate::shell::{cargo, program};
+
+/// The walks, from the root of the repository.
+const WALKS: &str = "tests/clients";
+
+/// The suite, and the Node that it needs: the one of the system may be too old for it.
+const SUITE: &[&str] = &[
+    "@modelcontextprotocol/conformance@0.2.0-alpha.12",
+    "node@22.23.3",
+];
+
+/// The versions of the protocol that the suite checks, each with its list of expected failures.
+const VERSIONS: &[&str] = &["2025-11-25", "2026-07-28"];
+
+/// Delegates by each SDK, over standard input and output and over HTTP.
+pub(crate) fn clients(args: &[String]) -> Result<(), Failure> {
+    none(args, "mcp-clients")?;
+    println!("mcp-clients: the official SDKs, installed below the folder of the build");
+    cargo(&["build", "--profile", "ci", "--package", "attache"]).run()?;
+    let target = metadata::target()?;
+    let binary = target.join("ci/attache");
+    let folder = target.join("mcp-clients");
+    let walks = crate::shell::root().join(WALKS);
+    let python = folder.join("python");
+    if !python.join("bin/pip").exists() {
+        program("python3", &["-m", "venv", &text(&python)]).run()?;
+    }
+    let wanted = walks.join("python/requirements.txt");
+    let install = ["install", "--quiet", "--requirement", &text(&wanted)];
+    program(&text(&python.join("bin/pip")), &install).run()?;
+    let node = folder.join("typescript");
+    make(&node)?;
+    let manifest = node.join("package.json");
+    std::fs::copy(walks.join("typescript/package.json"), &manifest).map_err(|source| {
+        Failure::Read {
+            path: manifest,
+            source,
+        }
+    })?;
+    npm(&node, &[])?;
+    let house = folder.join("house");
+    walk(
+        &house,
+        &walks,
+        &text(&python.join("bin/python")),
+        "python/delegate.py",
+        &binary,
+    )
+    .run()?;
+    walk(&house, &walks, "node", "typescript/delegate.mjs", &binary)
+        .within(&node)
+        .run()
+}
+
+/// A walk in a house of its own: nothing of the user's state or settings is touched, and the daemons that it starts leave
+/// soon after it.
+fn walk(
+    house: &Path,
+    walks: &Path,
+    runner: &str,
+    script: &str,
+    binary: &Path,
+) -> crate::shell::Call {
+    // A house of an earlier run is of no use to anybody.
+    let _removed = std::fs::remove_dir_all(house);
+    let script = text(&walks.join(script));
+    program(runner, &[&script, &text(binary)])
+        .env("HOME", &text(house))
+        .env("XDG_CONFIG_HOME", &text(&house.join("config")))
+        .env("ATTACHE_HOME", &text(&house.join("state")))
+        .env("ATTACHE_DAEMON__IDLE_SECONDS", "1")
+}
+
+/// Runs the conformance suite against the door for both versions of the protocol.
+pub(crate) fn conformance(args: &[String]) -> Result<(), Failure> {
+    none(args, "mcp-conformance")?;
+    println!("mcp-conformance: the official suite, installed below the folder of the build");
+    cargo(&[
+        "build",
+        "--profile",
+        "ci",
+        "--package",
+        "attache-mcp-door",
+        "--example",
+        "conformance",
+    ])
+    .run()?;
+    let target = metadata::target()?;
+    let folder = target.join("mcp-conformance");
+    make(&folder)?;
+    npm(&folder, SUITE)?;
+    let server = target.join("ci/examples/conformance");
+    let (running, address) = program(&text(&server), &[]).start()?;
+    let node = text(&folder.join("node_modules/.bin/node"));
+    let suite = folder.join("node_modules/@modelcontextprotocol/conformance/dist/index.js");
+    let lists = crate::shell::root().join("crates/mcp-door/tests/conformance_suite");
+    for version in VERSIONS {
+        let expected = lists.join(format!("expected-{version}.yaml"));
+        let call = [
+            &text(&suite),
+            "server",
+            "--url",
+            &address,
+            "--requirements",
+            version,
+            "--expected-failures",
+            &text(&expected),
+        ];
+        program(&node, &call).within(&folder).run()?;
+    }
+    drop(running);
+    Ok(())
+}
+
+/// Installs packages into a folder; without any, those that its manifest names.
+fn npm(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
+    let folder = text(folder);
+    let mut call = vec![
+        "install",
+        "--silent",
+        "--no-audit",
+        "--no-fund",
+        "--prefix",
+        &folder,
+    ];
+    call.extend(packages);
+    program("npm", &call).run()
+}
+
+fn make(folder: &Path) -> Result<(), Failure> {
+    std::fs::create_dir_all(folder).map_err(|source| Failure::Read {
+        path: folder.to_owned(),
+        source,
+    })
+}
+
+fn none(args: &[String], command: &str) -> Result<(), Failure> {
+    match args.first() {
+        None => Ok(()),
+        Some(arg) => Err(Failure::Usage {
+            why: format!("`{command}` takes no arguments, and got `{arg}`"),
+        }),
+    }
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
