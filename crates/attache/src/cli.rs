@@ -170,8 +170,18 @@ pub(crate) enum Command {
     #[command(after_help = "Example:\n  attache agents")]
     Agents,
     /// Show the settings in force and where they come from, and check what a run needs.
-    #[command(after_help = "Example:\n  attache doctor")]
-    Doctor,
+    ///
+    /// The chosen model is asked for one word, which costs a few tokens: is it reached, is the key accepted, is the model
+    /// known, does the answer stream.
+    #[command(after_help = "Examples:\n  attache doctor\n  attache doctor --model ollama/qwen3")]
+    Doctor {
+        /// The model to try, as PROVIDER/MODEL; the chosen one by default.
+        #[arg(long, value_name = "PROVIDER/MODEL")]
+        model: Option<String>,
+        /// Ask no model.
+        #[arg(long)]
+        offline: bool,
+    },
     /// Print the completion script of a shell.
     #[command(
         after_help = "Example:\n  attache completions bash > ~/.local/share/bash-completion/completions/attache"

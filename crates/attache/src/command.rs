@@ -90,7 +90,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Terminate { id }) => control::terminate(&id, output).await,
         Some(Command::Rm { id, yes }) => control::rm(&id, yes, output).await,
         Some(Command::Agents) => agents::agents(output).await,
-        Some(Command::Doctor) => doctor::doctor(output).await,
+        Some(Command::Doctor { model, offline }) => doctor::doctor(model, offline, output).await,
         Some(Command::Completions { shell }) => completions::completions(shell, output),
     }
 }

@@ -55,8 +55,8 @@ pub mod parts {
         ToolError, ToolOutcome, Toolsets, field_line,
     };
     pub use attache_model::{
-        Dialect, GateLimits, Patience, ProviderConfig, ProviderTerms, Quirks, Retries, Secret,
-        ToolSpec, read_small,
+        Dialect, Finding, GateLimits, OwnFacts, OwnRow, Patience, ProviderConfig, ProviderTerms,
+        Providers, Quirks, Retries, Secret, ToolSpec, checkup, read_small,
     };
     pub use attache_store::{Kind, LogItem, MemoryStore, PageQuery, RowFilter, Store};
 }

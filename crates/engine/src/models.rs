@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_model::{HttpClient, Model, ProviderConfig, ProviderTerms, Providers, ResolveError};
+use attache_model::{
+    HttpClient, Model, OwnFacts, ProviderConfig, ProviderTerms, Providers, ResolveError,
+};
 use attache_session::ErrorCode;
 
 use crate::config::{Environment, Models};
@@ -26,7 +28,7 @@ pub struct ProviderModels {
     default: Option<Box<DefaultModel>>,
     scripts: Vec<(String, String)>,
     client: Arc<HttpClient>,
-    terms: Mutex<ProviderTerms>,
+    usual: Mutex<(ProviderTerms, OwnFacts)>,
     made: Mutex<HashMap<Environment, Arc<Providers>>>,
 }
 
@@ -41,7 +43,7 @@ impl ProviderModels {
             default: None,
             scripts: Vec::new(),
             client: Arc::default(),
-            terms: Mutex::default(),
+            usual: Mutex::default(),
             made: Mutex::default(),
         }
     }
@@ -63,9 +65,9 @@ impl ProviderModels {
         self
     }
 
-    /// Says how presets are asked that nobody configured.
-    pub fn set_terms(&self, terms: ProviderTerms) {
-        *self.terms.lock().unwrap_or_else(PoisonError::into_inner) = terms;
+    /// Says how presets are asked that nobody configured, and what the user knows of models.
+    pub fn set_usual(&self, terms: ProviderTerms, facts: OwnFacts) {
+        *self.usual.lock().unwrap_or_else(PoisonError::into_inner) = (terms, facts);
     }
 
     /// Forgets what was made of the configured providers: they are others now.
@@ -83,11 +85,13 @@ impl ProviderModels {
         }
         let variables = environment.clone();
         let lookup = move |name: &str| variables.get(name).map(str::to_owned);
-        let terms = self.terms.lock().unwrap_or_else(PoisonError::into_inner);
+        let usual = self.usual.lock().unwrap_or_else(PoisonError::into_inner);
+        let (terms, facts) = usual.clone();
+        drop(usual);
         let mut providers = Providers::new(lookup, (self.extra)(environment))
             .with_client(Arc::clone(&self.client))
-            .with_terms(terms.clone());
-        drop(terms);
+            .with_terms(terms)
+            .with_facts(facts);
         for (name, text) in &self.scripts {
             providers = providers.with_script(name, text);
         }

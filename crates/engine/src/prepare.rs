@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use attache_agent::{History, TurnConfig, system_prompt};
-use attache_model::{Model, ModelFacts};
+use attache_model::{Model, ModelFacts, Options};
 use attache_session::{Cost, Created, EndReason, Event, Position, SessionId, StepText, TurnId};
 
 use crate::ask::Shared;
@@ -54,7 +54,11 @@ pub(crate) fn prepare(
         model: Arc::clone(&created.model),
         system: system.into(),
         tools: compiled.belt.clone(),
-        options: Arc::clone(&compiled.options),
+        options: Arc::new(Options {
+            // The beginning of a session's requests stays the same: the provider may keep it.
+            cache_key: Some(session.to_string().into()),
+            ..(*compiled.options).clone()
+        }),
         iteration_limit: definition
             .limits
             .iteration_limit

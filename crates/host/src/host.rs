@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache_engine::parts::{Definition, MemoryStore, ProviderTerms, Store, Toolsets};
+use attache_engine::parts::{Definition, MemoryStore, OwnFacts, ProviderTerms, Store, Toolsets};
 use attache_engine::{
     Config, Engine, EngineError, EngineHandle, Environment, Identity, Models, NO_MODEL, NewRoot,
     ProviderModels, SystemTime,
@@ -84,8 +84,8 @@ pub(crate) struct Shared {
     environment: Environment,
     /// Configured providers, as the settings had them when they were last read.
     providers: Arc<Mutex<Vec<ConfiguredProvider>>>,
-    /// How other providers are asked, as the settings had it.
-    terms: Mutex<ProviderTerms>,
+    /// How other providers are asked and what is known of models, as the settings had it.
+    usual: Mutex<(ProviderTerms, OwnFacts)>,
     pub(crate) models: Arc<ProviderModels>,
     connections: AtomicUsize,
     going_away: watch::Sender<Option<String>>,
@@ -150,8 +150,8 @@ impl Host {
         for (name, text) in &scripts {
             models = models.with_script(name, text);
         }
-        models.set_terms(settings.terms.clone());
-        let terms = Mutex::new(settings.terms);
+        models.set_usual(settings.terms.clone(), settings.facts.clone());
+        let usual = Mutex::new((settings.terms, settings.facts));
         let models = Arc::new(models);
         let engine = Engine::start(Config {
             store,
@@ -174,7 +174,7 @@ impl Host {
             settings_file,
             environment,
             providers,
-            terms,
+            usual,
             models,
             connections: AtomicUsize::new(0),
             going_away: watch::channel(None).0,
@@ -298,7 +298,7 @@ impl Host {
         let mut environment = self.environment_of(given.clone());
         let settings = Settings::load(self.0.settings_file.as_deref(), Some(&folder), &environment)
             .map_err(|error| invalid(error.to_string()))?;
-        if self.take_providers(settings.providers, settings.terms) {
+        if self.take_providers(settings.providers, (settings.terms, settings.facts)) {
             environment = self.environment_of(given);
         }
         let definition = self.definition(agent, &folder)?;
@@ -337,18 +337,23 @@ impl Host {
     }
 
     /// Takes the providers as the settings have them now; true when they are others than before.
-    fn take_providers(&self, now: Vec<ConfiguredProvider>, terms: ProviderTerms) -> bool {
+    fn take_providers(
+        &self,
+        now: Vec<ConfiguredProvider>,
+        usual: (ProviderTerms, OwnFacts),
+    ) -> bool {
         let mut known = self
             .0
             .providers
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let mut known_terms = self.0.terms.lock().unwrap_or_else(PoisonError::into_inner);
-        let changed = *known != now || *known_terms != terms;
+        let mut known_usual = self.0.usual.lock().unwrap_or_else(PoisonError::into_inner);
+        let changed = *known != now || *known_usual != usual;
         if changed {
             *known = now;
-            self.0.models.set_terms(terms.clone());
-            *known_terms = terms;
+            let (terms, facts) = usual.clone();
+            self.0.models.set_usual(terms, facts);
+            *known_usual = usual;
             self.0.models.forget();
         }
         changed

@@ -5,6 +5,7 @@
 //! goes through the engine.
 
 mod catalog;
+mod checkup;
 mod connection;
 mod daemon;
 mod doors;
@@ -18,8 +19,10 @@ mod streams;
 mod to_wire;
 
 pub use attache_engine::EngineHandle;
+pub use attache_engine::parts::Finding;
 pub use attache_protocol::OpenDoor;
 pub use catalog::FolderCatalog;
+pub use checkup::check_model;
 pub use daemon::{Daemon, DaemonError, Idle};
 pub use doors::{Channel, Door, DoorFuture, Doors, Service};
 pub use host::{

@@ -12,7 +12,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use attache_engine::Environment;
-use attache_engine::parts::ProviderTerms;
+use attache_engine::parts::{OwnFacts, ProviderTerms};
 
 use crate::catalog::project_folder;
 
@@ -26,6 +26,9 @@ const IDLE_SECONDS: u64 = 600;
 /// Rounds of a run at most.
 const ITERATION_LIMIT: u32 = 50;
 
+/// The file beside the user's settings that says what is known of models.
+const MODELS_FILE: &str = "models.toml";
+
 /// The share of a model's context at which a conversation is cut.
 const COMPACT_AT: f64 = 0.8;
 
@@ -38,6 +41,8 @@ pub struct Settings {
     pub providers: Vec<ConfiguredProvider>,
     /// How providers are asked that say nothing else.
     pub terms: ProviderTerms,
+    /// What the user knows of models: limits and prices.
+    pub facts: OwnFacts,
     /// Rounds of a run at most.
     pub iteration_limit: u32,
     /// The share of a model's context at which a conversation is cut.
@@ -107,6 +112,9 @@ impl Settings {
         {
             layers.add(written, &Source::File(file.to_path_buf()))?;
         }
+        if let Some(file) = user_file {
+            layers.facts = written::read_models(&file.with_file_name(MODELS_FILE))?;
+        }
         if let Some(folder) = working_directory {
             let file = project_folder(folder).join(".attache/config.toml");
             if let Some(written) = written::read(&file)? {
@@ -163,6 +171,7 @@ struct Layers {
     /// Where each key of `request` came from.
     request_from: BTreeMap<&'static str, Source>,
     providers: BTreeMap<String, (WrittenProvider, Source)>,
+    facts: OwnFacts,
 }
 
 impl Layers {
@@ -216,6 +225,7 @@ impl Layers {
             request,
             request_from,
             providers: written,
+            facts,
         } = self;
         let mut effective = Vec::new();
         let mut note = |key: String, value: String, source: Source| {
@@ -264,6 +274,7 @@ impl Layers {
             model: model.0.map(|(model, _)| model),
             providers,
             terms: defaults,
+            facts,
             iteration_limit,
             compact_at,
             idle_seconds,
@@ -416,6 +427,36 @@ mod tests {
         ] {
             std::fs::write(&file, text).unwrap();
             let error = Settings::load(Some(&file), None, &Environment::default()).unwrap_err();
+            assert!(error.to_string().contains(wanted), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn what_is_known_of_models_is_read_beside_the_settings() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config.toml");
+        let models = folder.path().join("models.toml");
+        let load = |text: &str| {
+            std::fs::write(&models, text).unwrap();
+            Settings::load(Some(&file), None, &Environment::default())
+        };
+        let text = "[\"mine/m\"]\ncontext = 9\ninput_usd = 1\noutput_usd = 2.5\n";
+        let facts = load(text).unwrap().facts.of("mine", "m");
+        assert_eq!(facts.context, Some(9));
+        assert_eq!(
+            facts.prices.map(|it| (it.input, it.output)),
+            Some((1.0, 2.5))
+        );
+        for (text, wanted) in [
+            ("[\"mine\"]\ncontext = 9\n", "PROVIDER/MODEL"),
+            ("[\"a/b\"]\ncontext = 0\n", "a/b: a limit"),
+            ("[\"a/b\"]\ninput_usd = -1\n", "a/b: a price"),
+            (
+                "[\"a/b\"]\nprice = 1\n",
+                "models.toml:2: unknown field `price`",
+            ),
+        ] {
+            let error = load(text).unwrap_err();
             assert!(error.to_string().contains(wanted), "{text}: {error}");
         }
     }

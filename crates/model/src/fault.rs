@@ -173,7 +173,9 @@ pub(crate) fn from_answer(status: u16, body: &[u8]) -> ModelError {
     let complaint = complaint.unwrap_or_else(|| {
         let text = String::from_utf8_lossy(body);
         let text = text.trim();
-        let message = if text.is_empty() || text.starts_with('<') {
+        // A page, or brackets without a word in them, says nothing to a person.
+        let says = text.contains(char::is_alphanumeric) && !text.starts_with('<');
+        let message = if !says {
             String::new()
         } else {
             clipped(text, MESSAGE_LIMIT)

@@ -5,6 +5,7 @@
 //! silence and progress, tools' code, sessions.
 
 mod assemble;
+mod checkup;
 mod clock;
 mod delta;
 pub mod dialect;
@@ -31,6 +32,7 @@ mod text_calls;
 mod usage;
 
 pub use assemble::{Assembler, Completion};
+pub use checkup::{Finding, checkup};
 pub use delta::{Delta, Deltas, StopReason};
 pub use dialect::Dialect;
 pub use echo::Echo;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use attache_model::Options;
+use attache_model::{Json, Options, OutputSchema};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -51,6 +51,8 @@ struct WrittenOptions {
     max_output_tokens: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_effort: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_schema: Option<serde_json::Map<String, Value>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     extra: Option<serde_json::Map<String, Value>>,
 }
@@ -245,15 +247,22 @@ fn options_of(written: WrittenOptions) -> Options {
         top_p,
         max_output_tokens,
         reasoning_effort,
+        output_schema,
         extra,
     } = written;
+    let json = |members| attache_model::Json::from_value(&Value::Object(members));
     Options {
         temperature,
         top_p,
         max_output_tokens,
         reasoning_effort: reasoning_effort.map(Arc::from),
-        extra: extra.map(|extra| attache_model::Json::from_value(&Value::Object(extra))),
-        ..Options::default()
+        output_schema: output_schema.map(|schema| OutputSchema {
+            name: "answer".into(),
+            schema: json(schema),
+        }),
+        extra: extra.map(json),
+        // A turn's own.
+        cache_key: None,
     }
 }
 
@@ -280,15 +289,17 @@ fn to_written(definition: &Definition) -> Written {
         top_p,
         max_output_tokens,
         reasoning_effort,
+        output_schema,
         extra,
-        // What a turn asks for, never a definition.
-        output_schema: _,
+        // A turn's own.
         cache_key: _,
     } = options;
-    let extra = match extra.map(|extra| extra.to_value()) {
-        Some(Value::Object(extra)) => Some(extra),
+    let members = |json: Json| match json.to_value() {
+        Value::Object(members) => Some(members),
         _ => None,
     };
+    let output_schema = output_schema.and_then(|output| members(output.schema));
+    let extra = extra.and_then(members);
     Written {
         name,
         display_name,
@@ -299,6 +310,7 @@ fn to_written(definition: &Definition) -> Written {
             top_p,
             max_output_tokens,
             reasoning_effort: reasoning_effort.map(|effort| effort.to_string()),
+            output_schema,
             extra,
         },
         instructions,

@@ -3,7 +3,7 @@
 use std::os::unix::fs::DirBuilderExt;
 
 use attache_client::protocol::{Answer, Command};
-use attache_host::Settings;
+use attache_host::{Finding, Settings, check_model};
 use serde_json::{Value, json};
 
 use crate::fail::{FAILED, Failure};
@@ -11,15 +11,28 @@ use crate::link::{self, Link};
 use crate::output::Output;
 use crate::places::Places;
 
+/// Variables that hold keys of presets.
+const KEYS: [&str; 5] = [
+    "OPENAI_API_KEY",
+    "ANTHROPIC_API_KEY",
+    "GEMINI_API_KEY",
+    "OPENROUTER_API_KEY",
+    "AZURE_OPENAI_API_KEY",
+];
+
 /// One thing that was looked at.
 struct Check {
-    name: &'static str,
+    name: String,
     ok: bool,
     detail: String,
     hint: Option<String>,
 }
 
-pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
+pub(crate) async fn doctor(
+    asked: Option<String>,
+    offline: bool,
+    output: &Output,
+) -> Result<u8, Failure> {
     let places = Places::find()?;
     let folder = link::working_directory()?;
     let environment = attache_host::environment(link::environment(), &link::key_variables());
@@ -29,7 +42,7 @@ pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
     let daemon = daemon().await;
     checks.extend(daemon.is_none().then(|| store(&places)));
     checks.push(daemon.unwrap_or_else(|| Check {
-        name: "daemon",
+        name: "daemon".to_owned(),
         ok: true,
         detail: "none runs; one is started on demand".to_owned(),
         hint: None,
@@ -38,21 +51,27 @@ pub(crate) async fn doctor(output: &Output) -> Result<u8, Failure> {
     match settings {
         Ok(settings) => {
             checks.push(model(&settings));
+            if let Some(name) = asked.or_else(|| settings.model.clone())
+                && !offline
+            {
+                let found = check_model(&settings, &environment, &folder, &name).await;
+                checks.extend(found.into_iter().map(|finding| of_model(&name, finding)));
+            }
             effective = settings.effective;
         }
         Err(error) => checks.push(Check {
-            name: "settings",
+            name: "settings".to_owned(),
             ok: false,
             detail: error.to_string(),
             hint: Some("Mend the setting at the named place.".to_owned()),
         }),
     }
-    for variable in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY"] {
+    for variable in KEYS {
         let set = environment
             .get(variable)
             .is_some_and(|value| !value.is_empty());
         checks.push(Check {
-            name: variable,
+            name: variable.to_owned(),
             ok: true,
             detail: if set { "set" } else { "not set" }.to_owned(),
             hint: None,
@@ -107,7 +126,7 @@ fn state(places: &Places) -> Check {
         std::fs::remove_file(&probe)
     });
     Check {
-        name: "state folder",
+        name: "state folder".to_owned(),
         ok: made.is_ok(),
         detail: match &made {
             Ok(()) => "can be written".to_owned(),
@@ -123,7 +142,7 @@ fn state(places: &Places) -> Check {
 fn store(places: &Places) -> Check {
     let checked = attache_host::check_store(&places.state);
     Check {
-        name: "store",
+        name: "store".to_owned(),
         ok: checked.is_ok(),
         detail: match &checked {
             Ok(()) => "can be opened".to_owned(),
@@ -158,23 +177,40 @@ async fn daemon() -> Option<Check> {
         Err(failure) => (false, failure.message),
     };
     Some(Check {
-        name: "daemon",
+        name: "daemon".to_owned(),
         ok,
         detail,
         hint: (!ok).then(|| "`attache restart` ends it and starts a new one.".to_owned()),
     })
 }
 
+/// What was found of a model, as a line.
+fn of_model(model: &str, finding: Finding) -> Check {
+    let Finding {
+        what,
+        ok,
+        detail,
+        hint,
+    } = finding;
+    Check {
+        name: format!("{model}: {what}"),
+        ok,
+        detail,
+        hint,
+    }
+}
+
 fn model(settings: &Settings) -> Check {
     match &settings.model {
-        Some(model) => Check { name: "model", ok: true, detail: model.clone(), hint: None },
+        Some(model) => Check { name: "model".to_owned(), ok: true, detail: model.clone(), hint: None },
         None => Check {
-            name: "model",
+            name: "model".to_owned(),
             ok: true,
             detail: "none is chosen".to_owned(),
             hint: Some(
                 "Pass --model PROVIDER/MODEL, set ATTACHE_MODEL, or put `model = \"PROVIDER/MODEL\"` \
-                 into the settings. `attache demo` and `--model echo/any` need none."
+                 into the settings. `attache demo` and `--model echo/any` need none; `attache doctor --model PROVIDER/MODEL` \
+                 tries one."
                     .to_owned(),
             ),
         },

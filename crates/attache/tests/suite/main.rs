@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod bad_input;
+mod checkup;
 mod clock;
 mod commands;
 mod demo;

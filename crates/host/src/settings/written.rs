@@ -1,11 +1,12 @@
 //! What stands in a file of settings or in a variable `ATTACHE_…`, key by key. Closed: a key that nobody knows is an
 //! error. What the values mean is not decided here.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use attache_engine::parts::read_small;
+use attache_engine::parts::{OwnFacts, OwnRow, read_small};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use super::{SettingsError, Source};
 use crate::catalog::FILE_LIMIT;
@@ -192,8 +193,79 @@ impl Place<'_> {
     }
 }
 
+/// What the user's file says of models, by `PROVIDER/MODEL`: limits in tokens, prices in US dollars a million tokens.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct WrittenModel {
+    context: Option<u64>,
+    output: Option<u64>,
+    input_usd: Option<f64>,
+    output_usd: Option<f64>,
+    cache_read_usd: Option<f64>,
+    cache_write_usd: Option<f64>,
+    reasoning_usd: Option<f64>,
+}
+
+/// A file of models; empty when there is none.
+pub(super) fn read_models(file: &Path) -> Result<OwnFacts, SettingsError> {
+    let written: BTreeMap<String, WrittenModel> = read_toml(file)?.unwrap_or_default();
+    let mut rows = HashMap::with_capacity(written.len());
+    for (name, model) in written {
+        let WrittenModel {
+            context,
+            output,
+            input_usd,
+            output_usd,
+            cache_read_usd,
+            cache_write_usd,
+            reasoning_usd,
+        } = model;
+        let wrong = |what: &str| SettingsError {
+            place: file.display().to_string(),
+            message: format!("{name}: {what}"),
+        };
+        if !name.contains('/') {
+            return Err(wrong("must have the form \"PROVIDER/MODEL\""));
+        }
+        if context == Some(0) || output == Some(0) {
+            return Err(wrong("a limit must be at least 1"));
+        }
+        let prices = [
+            input_usd,
+            output_usd,
+            cache_read_usd,
+            cache_write_usd,
+            reasoning_usd,
+        ];
+        if prices
+            .iter()
+            .flatten()
+            .any(|price| !(0.0..1e9).contains(price))
+        {
+            return Err(wrong("a price must be 0 or more"));
+        }
+        rows.insert(
+            name,
+            OwnRow {
+                context,
+                output,
+                input_usd,
+                output_usd,
+                cache_read_usd,
+                cache_write_usd,
+                reasoning_usd,
+            },
+        );
+    }
+    Ok(OwnFacts::new(rows))
+}
+
 /// A file's settings; none when there is no file.
 pub(super) fn read(file: &Path) -> Result<Option<Written>, SettingsError> {
+    read_toml(file)
+}
+
+fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<Option<T>, SettingsError> {
     let fault = |place: String, message: String| SettingsError { place, message };
     let bytes = match read_small(file, FILE_LIMIT) {
         Ok(bytes) => bytes,
