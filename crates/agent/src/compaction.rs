@@ -78,6 +78,11 @@ pub struct Plan {
 #[must_use]
 pub fn plan(history: &History, last: Cut, keep: usize, room: usize) -> Option<Plan> {
     let marked = history.marked();
+    // A cut that takes nothing away, or only the summary of the last one, is none.
+    let told = marked
+        .first()
+        .is_some_and(|(_, message)| is_summary(message));
+    let least = 1 + usize::from(told);
     let mut kept = 0;
     let mut cut = history.end();
     for (at, (mark, message)) in marked.iter().enumerate().rev() {
@@ -87,12 +92,12 @@ pub fn plan(history: &History, last: Cut, keep: usize, room: usize) -> Option<Pl
         }
         // Only where a mark begins: what shares one with the message before stays together with it.
         let begins = at == 0 || marked[at - 1].0 != *mark;
-        if begins && *mark > last {
+        if begins && *mark > last && at >= least {
             cut = *mark;
         }
     }
     let place = marked.partition_point(|(mark, _)| *mark < cut);
-    if cut <= last || place == 0 || (place == 1 && is_summary(&marked[0].1)) {
+    if cut <= last || place < least {
         return None;
     }
     let freed = marked[..place].iter().map(|(_, it)| it.text_len()).sum();

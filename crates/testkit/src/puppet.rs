@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use attache_engine::{EngineError, Environment, Models};
 use attache_model::{
-    BoxFuture, Delta, Deltas, Message, Model, ModelError, ModelStream, Part, Request, StopReason,
-    StreamStep, Terms, Usage,
+    BoxFuture, Delta, Deltas, Message, Model, ModelError, ModelFacts, ModelStream, Part, Request,
+    StopReason, StreamStep, Terms, Usage,
 };
 use serde_json::Value;
 use tokio::sync::watch;
@@ -86,6 +86,7 @@ type Say = dyn Fn(&Request) -> Vec<Piece> + Send + Sync;
 #[derive(Clone)]
 pub struct Puppet {
     terms: Terms,
+    facts: ModelFacts,
     say: Arc<Mutex<Arc<Say>>>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
@@ -101,6 +102,7 @@ impl Puppet {
     pub fn new(say: impl Fn(&Request) -> Vec<Piece> + Send + Sync + 'static) -> Self {
         Self {
             terms: Terms::default(),
+            facts: ModelFacts::default(),
             say: Arc::new(Mutex::new(Arc::new(say))),
             requests: Arc::default(),
         }
@@ -110,6 +112,13 @@ impl Puppet {
     #[must_use]
     pub fn with_terms(mut self, terms: Terms) -> Self {
         self.terms = terms;
+        self
+    }
+
+    /// The same puppet, of which this is known.
+    #[must_use]
+    pub fn with_facts(mut self, facts: ModelFacts) -> Self {
+        self.facts = facts;
         self
     }
 
@@ -238,6 +247,10 @@ impl Model for Puppet {
 
     fn terms(&self) -> Terms {
         self.terms.clone()
+    }
+
+    fn facts(&self) -> ModelFacts {
+        self.facts.clone()
     }
 }
 

@@ -14,7 +14,7 @@ fn looked(house: &House, model: &str) -> (Vec<(String, bool, String)>, u8) {
     let lines = checks.filter_map(|check| {
         let name = check["name"].as_str()?.strip_prefix(&prefix)?.to_owned();
         let ok = check["ok"].as_bool()?;
-        assert_eq!(ok, check["hint"].is_null() || name == "set up", "{check}");
+        assert!(ok == check["hint"].is_null() || name == "set up", "{check}");
         Some((name, ok, check["detail"].as_str()?.to_owned()))
     });
     (lines.collect(), u8::try_from(ended.code).unwrap())

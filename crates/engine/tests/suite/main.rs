@@ -7,6 +7,7 @@ mod outside;
 mod planted;
 mod players;
 mod recoveries;
+mod rooms;
 mod scenarios;
 mod script;
 mod simulation;
