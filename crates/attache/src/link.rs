@@ -196,7 +196,10 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
         (name.starts_with("ATTACHE_") && name != "ATTACHE_HOME")
             || name.ends_with("_API_KEY")
             || name.ends_with("_BASE_URL")
-            || matches!(name, "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL")
+            || matches!(
+                name,
+                "AZURE_OPENAI_ENDPOINT" | "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL"
+            )
             || keys.iter().any(|known| known == name)
     };
     std::env::vars_os()

@@ -63,7 +63,9 @@ impl Environment {
     pub fn fill_in(&mut self, more: Self) -> bool {
         let before = self.0.clone();
         for (name, value) in more.0 {
-            let key = name.strip_suffix("_BASE_URL");
+            let key = name
+                .strip_suffix("_BASE_URL")
+                .or_else(|| name.strip_suffix("_ENDPOINT"));
             let key = key.map(|provider| format!("{provider}_API_KEY"));
             if !key.is_some_and(|key| before.contains_key(&key)) {
                 self.0.entry(name).or_insert(value);
@@ -118,6 +120,7 @@ mod tests {
             (&[url], &[key], true, &[key, url]),
             // The key that is there goes nowhere else.
             (&[key], &[url], false, &[key]),
+            (&[key], &[("A_ENDPOINT", "e")], false, &[key]),
             (
                 &[key],
                 &[other, url, ("B_API_KEY", "b")],

@@ -109,7 +109,10 @@ pub(crate) fn environment(
         name.starts_with("ATTACHE_")
             || name.ends_with("_API_KEY")
             || name.ends_with("_BASE_URL")
-            || matches!(name, "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL")
+            || matches!(
+                name,
+                "AZURE_OPENAI_ENDPOINT" | "OLLAMA_HOST" | "PATH" | "LANG" | "LC_ALL"
+            )
             || key_variables.iter().any(|known| known == name)
     };
     Environment(given.into_iter().filter(|(name, _)| wanted(name)).collect())
