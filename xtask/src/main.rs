@@ -25,6 +25,7 @@ usage: cargo xtask COMMAND
   tidy [RULE ...]      hold the repository to its written rules; without a name, all of them
   test [ARGS ...]      run every test; the arguments go to cargo-nextest
   mcp-clients          the MCP door with the official SDKs of Python and TypeScript
+  mcp-agents           the MCP door driven by Copilot CLI and Codex, with a model that is a stub
   mcp-conformance      the MCP door against the official conformance suite
   bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
   ci                   everything that a change has to pass, cheap steps first
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         "tidy" => tidy::run(rest),
         "test" => test::run(rest),
         "mcp-clients" => mcp::clients(rest),
+        "mcp-agents" => mcp::agents(rest),
         "mcp-conformance" => mcp::conformance(rest),
         "bench" => bench::run(rest),
         "ci" => ci::run(rest),

@@ -17,6 +17,12 @@ const SUITE: &[&str] = &[
     "node@22.23.3",
 ];
 
+/// Agents, by the names of their programs, and the packages that they come in.
+const AGENTS: [(&str, &str); 2] = [
+    ("copilot", "@github/copilot@1.0.102"),
+    ("codex", "@openai/codex@0.171.0"),
+];
+
 /// The versions of the protocol that the suite checks, each with its list of expected failures.
 const VERSIONS: &[&str] = &["2025-11-25", "2026-07-28"];
 
@@ -77,6 +83,30 @@ fn walk(
         .env("XDG_CONFIG_HOME", &text(&house.join("config")))
         .env("ATTACHE_HOME", &text(&house.join("state")))
         .env("ATTACHE_DAEMON__IDLE_SECONDS", "1")
+}
+
+/// Drives agents that others wrote, with a model that is a stub: each creates a sub-agent, steers it, waits for it and
+/// reads its result. They are large and have licences of their own, so this is no part of the tests.
+pub(crate) fn agents(args: &[String]) -> Result<(), Failure> {
+    none(args, "mcp-agents")?;
+    println!(
+        "mcp-agents: {}, installed below the folder of the build",
+        AGENTS.map(|it| it.1).join(" and ")
+    );
+    cargo(&["build", "--profile", "ci", "--package", "attache"]).run()?;
+    let target = metadata::target()?;
+    let binary = target.join("ci/attache");
+    let folder = target.join("mcp-agents");
+    make(&folder)?;
+    let walks = crate::shell::root().join(WALKS);
+    for (name, package) in AGENTS {
+        npm(&folder, &[package])?;
+        let agent = folder.join("node_modules/.bin").join(name);
+        let script = text(&walks.join("cli/delegate.py"));
+        let call = ["-B", &script, name, &text(&agent), &text(&binary)];
+        program("python3", &call).run()?;
+    }
+    Ok(())
 }
 
 /// Runs the conformance suite against the door for both versions of the protocol.
