@@ -6,6 +6,7 @@ mod bad_input;
 mod checkup;
 mod clock;
 mod commands;
+mod costs;
 mod demo;
 mod door;
 mod ends;
