@@ -116,7 +116,9 @@ impl Models for ProviderModels {
                 | ResolveError::UnknownProvider { .. }
                 | ResolveError::ScriptUnreadable { .. }
                 | ResolveError::Script(_) => ErrorCode::ModelUnknown,
-                ResolveError::MissingKey { .. } => ErrorCode::ProviderAuth,
+                ResolveError::MissingKey { .. } | ResolveError::NoKeyPrinted { .. } => {
+                    ErrorCode::ProviderAuth
+                }
                 ResolveError::BadBaseUrl { .. } | ResolveError::MissingAddress { .. } => {
                     ErrorCode::ProviderUnreachable
                 }

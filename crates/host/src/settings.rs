@@ -470,7 +470,20 @@ mod tests {
         let settings = Settings::load(Some(&file), None, &Environment::default()).unwrap();
         let provider = &settings.providers[0];
         assert_eq!(provider.key_variable(), None);
-        assert!(provider.with_key(&Environment::default()).api_key.is_some());
+        let config = provider.with_key(&Environment::default());
+        assert!(config.key_command && config.api_key.is_some());
+        std::fs::write(&file, "[providers.openai]\napi_key_command = \"exit 1\"\n").unwrap();
+        let settings = Settings::load(Some(&file), None, &Environment::default()).unwrap();
+        let broken = settings.providers[0].with_key(&Environment::default());
+        let resolved =
+            attache_engine::parts::Providers::new(|_| None, vec![broken]).resolve("openai/m");
+        let error = resolved
+            .err()
+            .map(|error| error.to_string())
+            .unwrap_or_default();
+        assert!(error.contains("printed no key"), "{error}");
+        std::fs::write(&file, text).unwrap();
+        let settings = Settings::load(Some(&file), None, &Environment::default()).unwrap();
         assert!(
             !format!("{:?}", settings.effective).contains("from-command"),
             "the command may hold the key itself"

@@ -66,6 +66,8 @@ pub struct ProviderConfig {
     pub api_key: Option<Secret>,
     /// The variable that has to hold its key; none for a provider without one.
     pub key_variable: Option<String>,
+    /// Its key comes from a command. Without a key that command has failed.
+    pub key_command: bool,
     /// Further headers of each request; they may replace ours.
     pub headers: Vec<(String, String)>,
     /// How it differs from the usual form of its dialect.
@@ -83,6 +85,7 @@ impl fmt::Debug for ProviderConfig {
             base_url: _,
             api_key,
             key_variable,
+            key_command,
             headers,
             quirks,
             terms,
@@ -93,6 +96,7 @@ impl fmt::Debug for ProviderConfig {
             .field("dialect", dialect)
             .field("api_key", api_key)
             .field("key_variable", key_variable)
+            .field("key_command", key_command)
             .field("headers", &headers)
             .field("quirks", quirks)
             .field("terms", terms)
@@ -142,6 +146,15 @@ pub enum ResolveError {
         provider: String,
         /// The variable that would hold the address.
         variable: String,
+    },
+    /// The command that prints the provider's key has not done so.
+    #[error(
+        "the api_key_command of provider {provider} printed no key: run it in a shell to see why (it has ten seconds, no \
+         input, and prints the key as its first line)"
+    )]
+    NoKeyPrinted {
+        /// The provider.
+        provider: String,
     },
     /// The base URL cannot be used.
     #[error("the base URL of provider {provider} ({from}) is not an http or https URL: {reason}")]
@@ -299,13 +312,23 @@ impl Providers {
                     variable: variable.clone(),
                 });
             }
+            if config.key_command && config.api_key.is_none() {
+                return Err(ResolveError::NoKeyPrinted {
+                    provider: provider.to_owned(),
+                });
+            }
+            let source = if config.key_command {
+                "api_key_command"
+            } else {
+                "api_key_env"
+            };
             let endpoint = Endpoint {
                 provider: provider.into(),
                 dialect: config.dialect,
                 base_url: config.base_url.clone(),
                 base_url_from: format!("base_url of [providers.{provider}]"),
                 api_key: config.api_key.clone(),
-                api_key_from: format!("api_key_env of [providers.{provider}]"),
+                api_key_from: format!("{source} of [providers.{provider}]"),
                 headers: config.headers.clone(),
                 quirks: config.quirks.clone(),
                 terms: config.terms.clone(),
@@ -474,6 +497,7 @@ impl ProviderConfig {
             base_url: preset.base_url.to_owned(),
             api_key: None,
             key_variable: preset.needed_key().map(str::to_owned),
+            key_command: false,
             headers: Vec::new(),
             quirks: preset.quirks(),
             terms: ProviderTerms::default(),

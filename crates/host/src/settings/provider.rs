@@ -144,6 +144,7 @@ impl ConfiguredProvider {
                 dialect,
                 base_url,
                 api_key: None,
+                key_command: api_key_command.is_some(),
                 key_variable,
                 headers: headers.into_iter().collect(),
                 quirks,

@@ -125,6 +125,7 @@ pub(crate) fn answer(status: &str, headers: &str, body: &str) -> String {
 pub(crate) fn config(dialect: Dialect, base_url: &str) -> ProviderConfig {
     ProviderConfig {
         key_variable: None,
+        key_command: false,
         name: "stub".into(),
         dialect,
         base_url: base_url.into(),
