@@ -339,7 +339,7 @@ impl Turn {
                 vec![Output::End {
                     reason,
                     step: Some(step),
-                    error: ended_badly(reason),
+                    error: told_of(reason, silent),
                 }]
             }
             None => self.record_calls(step, &calls),
@@ -635,8 +635,12 @@ impl Turn {
     }
 }
 
-fn ended_badly(reason: EndReason) -> Option<Arc<str>> {
+/// What people are told of an end that is not what they expect.
+fn told_of(reason: EndReason, silent: bool) -> Option<Arc<str>> {
     let text = match reason {
+        EndReason::Completed if silent => {
+            "the last answer was empty; the result is the last text of the run before it"
+        }
         EndReason::Length => "the answer was cut at the provider's length limit",
         EndReason::Refusal => "the model refused to answer",
         EndReason::ContentFilter => "the provider's content filter cut the answer",
