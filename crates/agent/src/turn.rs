@@ -22,7 +22,7 @@ use attache_session::{
 };
 use serde_json::Value;
 
-use crate::history::{History, reasoning_json};
+use crate::history::{ADAPTED, History, reasoning_json};
 use crate::tool::{ToolError, ToolOutcome};
 use crate::toolset::Toolbelt;
 
@@ -132,6 +132,13 @@ pub enum Output {
     Start(ToolStart),
     /// Record results.
     RecordResults(Vec<CallResult>),
+    /// Record a note for people. Nothing waits for it.
+    Note {
+        /// A stable code.
+        code: &'static str,
+        /// A safe text.
+        text: Arc<str>,
+    },
     /// End the turn: drop the request, cancel the calls, record the end. Nothing follows.
     End {
         /// How.
@@ -224,6 +231,9 @@ impl Turn {
             | (Input::ModelFailed(error), Phase::Asking(_)) => self.model_failed(&error),
             (Input::Delta(Delta::Failed(error)), Phase::Summarising { .. })
             | (Input::ModelFailed(error), Phase::Summarising { .. }) => self.summary_failed(&error),
+            (Input::Delta(Delta::Notice(text)), Phase::Asking(_) | Phase::Summarising { .. }) => {
+                self.tell(text)
+            }
             (Input::Delta(delta), Phase::Asking(answer) | Phase::Summarising { answer, .. }) => {
                 answer.push(&delta);
                 Vec::new()
@@ -253,6 +263,22 @@ impl Turn {
             // Late word of something that is over.
             (_, _) => Vec::new(),
         }
+    }
+
+    /// Tells people once in a session how its requests are changed for the provider.
+    fn tell(&mut self, text: String) -> Vec<Output> {
+        if self.history.has_told(&text) {
+            return Vec::new();
+        }
+        let text: Arc<str> = text.into();
+        self.history.push(&Event::Noted {
+            code: ADAPTED.into(),
+            text: Arc::clone(&text),
+        });
+        vec![Output::Note {
+            code: ADAPTED,
+            text,
+        }]
     }
 
     fn is_last_round(&self) -> bool {
