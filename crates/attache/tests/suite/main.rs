@@ -8,6 +8,7 @@ mod commands;
 mod demo;
 mod door;
 mod ends;
+mod field;
 mod house;
 #[cfg(feature = "fault")]
 mod killed;
