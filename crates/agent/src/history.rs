@@ -28,7 +28,12 @@ pub struct History {
     calls: Vec<NewCall>,
     results: HashMap<CallId, CallResult>,
     ids: HashSet<CallId>,
+    /// What people were told of how a provider is asked.
+    notices: HashSet<Arc<str>>,
 }
+
+/// The code of a note that tells how a request had to be changed for its provider.
+pub(crate) const ADAPTED: &str = "request-adapted";
 
 impl History {
     /// An empty one.
@@ -80,6 +85,9 @@ impl History {
                 self.enter(*turn);
             }
             Event::TurnEnded { .. } => self.flush(),
+            Event::Noted { code, text } if **code == *ADAPTED => {
+                self.notices.insert(Arc::clone(text));
+            }
             _ => {}
         }
     }
@@ -128,6 +136,11 @@ impl History {
     #[must_use]
     pub fn knows_call(&self, id: &str) -> bool {
         self.ids.contains(id)
+    }
+
+    /// Whether people have been told this of how a provider is asked.
+    pub(crate) fn has_told(&self, notice: &str) -> bool {
+        self.notices.contains(notice)
     }
 
     /// The messages, complete up to here: calls without a result get one that says so.

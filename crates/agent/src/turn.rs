@@ -23,7 +23,7 @@ use attache_session::{
 };
 use serde_json::Value;
 
-use crate::history::{History, reasoning_json};
+use crate::history::{ADAPTED, History, reasoning_json};
 use crate::tool::ToolOutcome;
 use crate::toolset::Toolbelt;
 
@@ -133,6 +133,13 @@ pub enum Output {
     Start(ToolStart),
     /// Record results.
     RecordResults(Vec<CallResult>),
+    /// Record a note for people. Nothing waits for it.
+    Note {
+        /// A stable code.
+        code: &'static str,
+        /// A safe text.
+        text: Arc<str>,
+    },
     /// End the turn: drop the request, cancel the calls, record the end. Nothing follows.
     End {
         /// How.
@@ -225,6 +232,9 @@ impl Turn {
             | (Input::ModelFailed(error), Phase::Asking(_)) => self.model_failed(&error),
             (Input::Delta(Delta::Failed(error)), Phase::Summarising { .. })
             | (Input::ModelFailed(error), Phase::Summarising { .. }) => self.summary_failed(&error),
+            (Input::Delta(Delta::Notice(text)), Phase::Asking(_) | Phase::Summarising { .. }) => {
+                self.tell(text)
+            }
             (Input::Delta(delta), Phase::Asking(answer) | Phase::Summarising { answer, .. }) => {
                 answer.push(&delta);
                 Vec::new()
@@ -254,6 +264,22 @@ impl Turn {
             // Late word of something that is over.
             (_, _) => Vec::new(),
         }
+    }
+
+    /// Tells people once in a session how its requests are changed for the provider.
+    fn tell(&mut self, text: String) -> Vec<Output> {
+        if self.history.has_told(&text) {
+            return Vec::new();
+        }
+        let text: Arc<str> = text.into();
+        self.history.push(&Event::Noted {
+            code: ADAPTED.into(),
+            text: Arc::clone(&text),
+        });
+        vec![Output::Note {
+            code: ADAPTED,
+            text,
+        }]
     }
 
     fn is_last_round(&self) -> bool {
@@ -340,7 +366,7 @@ impl Turn {
                 vec![Output::End {
                     reason,
                     step: Some(step),
-                    error: ended_badly(reason),
+                    error: told_of(reason, silent),
                 }]
             }
             None => self.record_calls(step, &calls),
@@ -476,8 +502,12 @@ impl Turn {
     }
 }
 
-fn ended_badly(reason: EndReason) -> Option<Arc<str>> {
+/// What people are told of an end that is not what they expect.
+fn told_of(reason: EndReason, silent: bool) -> Option<Arc<str>> {
     let text = match reason {
+        EndReason::Completed if silent => {
+            "the last answer was empty; the result is the last text of the run before it"
+        }
         EndReason::Length => "the answer was cut at the provider's length limit",
         EndReason::Refusal => "the model refused to answer",
         EndReason::ContentFilter => "the provider's content filter cut the answer",

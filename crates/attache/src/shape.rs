@@ -310,6 +310,7 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
         call_id,
         name,
         is_error,
+        incomplete,
         spawned_session_id,
         origin,
     } = item;
@@ -332,6 +333,7 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
         "call_id": call_id,
         "name": name,
         "is_error": is_error,
+        "incomplete": incomplete,
         "spawned_session_id": spawned_session_id,
         "origin": origin,
     })

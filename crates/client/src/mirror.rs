@@ -291,6 +291,7 @@ mod tests {
             call_id: None,
             name: None,
             is_error: false,
+            incomplete: false,
             spawned_session_id: None,
             origin: None,
         };

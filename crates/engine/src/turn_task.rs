@@ -92,6 +92,7 @@ async fn run(
 enum Record {
     Step,
     Results,
+    Note,
     Cut(Arc<str>),
     End,
 }
@@ -176,6 +177,8 @@ impl<'a> Driver<'a> {
                     Input::Cancel(reason)
                 }
                 Next::Recorded(Record::End, _) => return,
+                // Nothing waits for it.
+                Next::Recorded(Record::Note, Ok(_)) => continue,
                 Next::Recorded(Record::Step, Ok(_)) => Input::StepRecorded,
                 Next::Recorded(Record::Results, Ok(Answer::Steered { items })) => {
                     Input::ResultsRecorded { steered: items }
@@ -357,6 +360,10 @@ impl<'a> Driver<'a> {
             }
             Output::RecordResults(results) => {
                 self.record(Record::Results, Command::RecordResults { turn, results })
+            }
+            Output::Note { code, text } => {
+                let code = code.into();
+                self.record(Record::Note, Command::Note { turn, code, text })
             }
             Output::Start(start) => {
                 self.starting.push_back(start);

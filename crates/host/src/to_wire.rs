@@ -161,6 +161,7 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
             call_id: None,
             name: None,
             is_error: false,
+            incomplete: false,
             spawned_session_id: None,
             origin: None,
         }
@@ -187,6 +188,7 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
         }),
         Event::Said { turn, step } if !step.text.trim().is_empty() => Some(HistoryItem {
             turn: Some(turn.0),
+            incomplete: step.incomplete,
             ..blank(EventKind::Assistant, &step.text)
         }),
         Event::CallStarted { turn, call } => Some(HistoryItem {

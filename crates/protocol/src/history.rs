@@ -46,6 +46,8 @@ pub struct HistoryItem {
     pub name: Option<String>,
     /// Whether a result tells of a failure.
     pub is_error: bool,
+    /// Whether what the model said was cut off: by an interrupt, or by a fault of its provider.
+    pub incomplete: bool,
     /// The child that a call created.
     pub spawned_session_id: Option<String>,
     /// Who wrote an item of input.

@@ -104,6 +104,15 @@ pub enum Command {
         /// The results.
         results: Vec<CallResult>,
     },
+    /// Record a note for people; the model never sees it.
+    Note {
+        /// The turn; refused when it is not the current one.
+        turn: TurnId,
+        /// A stable code.
+        code: Arc<str>,
+        /// A safe text.
+        text: Arc<str>,
+    },
     /// Cut the conversation for the model.
     Compact {
         /// The turn that needs it; none when somebody asks for it from outside.

@@ -96,6 +96,7 @@ pub fn decide_within(
             run::record_step(&mut draft, *turn, step, calls)
         }
         Command::RecordResults { turn, results } => run::record_results(&mut draft, *turn, results),
+        Command::Note { turn, code, text } => run::note(&mut draft, *turn, code, text),
         Command::Compact {
             turn,
             cut,

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 /// A moment.
+#[derive(Clone, Copy)]
 pub(crate) struct Since(Instant);
 
 impl Since {
@@ -12,6 +13,11 @@ impl Since {
     )]
     pub(crate) fn now() -> Self {
         Self(Instant::now())
+    }
+
+    /// How long behind an earlier one.
+    pub(crate) fn behind(&self, earlier: &Self) -> Duration {
+        self.0.duration_since(earlier.0)
     }
 
     /// How long ago it was.

@@ -159,9 +159,7 @@ impl House {
     pub(crate) fn crash(&self) {
         if let Some(process) = self.daemon() {
             signal(process, "KILL");
-            until("the daemon is gone", || {
-                !Path::new(&format!("/proc/{process}")).exists()
-            });
+            until("the daemon is gone", || gone(process));
         }
     }
 

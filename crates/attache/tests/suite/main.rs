@@ -10,6 +10,7 @@ mod costs;
 mod demo;
 mod door;
 mod ends;
+mod field;
 mod house;
 #[cfg(feature = "fault")]
 mod killed;

@@ -5,9 +5,11 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::clock::Since;
 use crate::house::House;
 
 /// What the server does with a request.
@@ -19,6 +21,23 @@ pub(crate) enum Reply {
     Status(u16, String),
     /// An event stream that begins and then says nothing more.
     Silence(Vec<String>),
+    /// A status with more headers and a body.
+    Answer(u16, Vec<(&'static str, String)>, String),
+    /// An event stream of exactly these writes, each flushed by itself, and then what `After` says.
+    Writes(Vec<Vec<u8>>, After),
+}
+
+/// What the server does behind its last write.
+#[derive(Clone)]
+pub(crate) enum After {
+    /// Closes the connection in good order.
+    Close,
+    /// Holds it open and says nothing more.
+    Hold,
+    /// Writes this for ever, with this much time in between.
+    Repeat(Vec<u8>, Duration),
+    /// Writes this so often, with this much time in between, then that, and closes.
+    Slowly(Vec<u8>, Duration, usize, Vec<u8>),
 }
 
 type Say = dyn Fn(&Value) -> Reply + Send + Sync;
@@ -27,6 +46,7 @@ type Say = dyn Fn(&Value) -> Reply + Send + Sync;
 pub(crate) struct Stub {
     port: u16,
     requests: Arc<Mutex<Vec<Value>>>,
+    times: Arc<Mutex<Vec<Since>>>,
     answering: Arc<AtomicUsize>,
 }
 
@@ -36,18 +56,26 @@ impl Stub {
         let port = listener.local_addr().unwrap().port();
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let seen = Arc::clone(&requests);
+        let times: Arc<Mutex<Vec<Since>>> = Arc::default();
+        let came = Arc::clone(&times);
         let answering: Arc<AtomicUsize> = Arc::default();
         let now = Arc::clone(&answering);
         let say: Arc<Say> = Arc::new(say);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 let (say, seen, now) = (Arc::clone(&say), Arc::clone(&seen), Arc::clone(&now));
+                let came = Arc::clone(&came);
+                let seen = move |request| {
+                    came.lock().unwrap().push(Since::now());
+                    seen.lock().unwrap().push(request);
+                };
                 std::thread::spawn(move || serve(stream, &*say, &seen, &now));
             }
         });
         Self {
             port,
             requests,
+            times,
             answering,
         }
     }
@@ -68,12 +96,18 @@ impl Stub {
         self.answering.load(Ordering::SeqCst)
     }
 
+    /// When each request came.
+    pub(crate) fn times(&self) -> Vec<Since> {
+        self.times.lock().unwrap().clone()
+    }
+
     pub(crate) fn requests(&self) -> Vec<Value> {
         self.requests.lock().unwrap().clone()
     }
 }
 
-fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>, answering: &AtomicUsize) {
+fn serve(stream: TcpStream, say: &Say, seen: &dyn Fn(Value), answering: &AtomicUsize) {
+    stream.set_nodelay(true).unwrap();
     let mut out = stream.try_clone().unwrap();
     let mut input = BufReader::new(stream);
     loop {
@@ -99,7 +133,7 @@ fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>, answering: &Ato
         input.read_exact(&mut body).unwrap();
         let request: Value = serde_json::from_slice(&body).unwrap_or(Value::Null);
         let reply = say(&request);
-        seen.lock().unwrap().push(request);
+        seen(request);
         answering.fetch_add(1, Ordering::SeqCst);
         let played = play(&mut out, reply);
         answering.fetch_sub(1, Ordering::SeqCst);
@@ -111,14 +145,17 @@ fn serve(stream: TcpStream, say: &Say, seen: &Mutex<Vec<Value>>, answering: &Ato
 
 fn play(out: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
     match reply {
-        Reply::Status(status, body) => {
-            let length = body.len();
-            write!(
-                out,
-                "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n"
-            )?;
-            write!(out, "content-length: {length}\r\n\r\n{body}")?;
-            out.flush()
+        Reply::Status(status, body) => answer(out, status, &[], &body),
+        Reply::Answer(status, headers, body) => answer(out, status, &headers, &body),
+        Reply::Writes(writes, after) => {
+            // Its end is the end of the connection: a close in the middle is nothing that HTTP would notice.
+            out.write_all(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n")?;
+            out.write_all(b"connection: close\r\n\r\n")?;
+            for bytes in writes {
+                out.write_all(&bytes)?;
+                out.flush()?;
+            }
+            follow(out, after)
         }
         Reply::Events(events) => {
             stream(out, events)?;
@@ -133,6 +170,62 @@ fn play(out: &mut TcpStream, reply: Reply) -> std::io::Result<()> {
             Err(std::io::ErrorKind::ConnectionAborted.into())
         }
     }
+}
+
+fn answer(
+    out: &mut TcpStream,
+    status: u16,
+    headers: &[(&str, String)],
+    body: &str,
+) -> std::io::Result<()> {
+    let length = body.len();
+    write!(
+        out,
+        "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\n"
+    )?;
+    for (name, value) in headers {
+        write!(out, "{name}: {value}\r\n")?;
+    }
+    write!(out, "content-length: {length}\r\n\r\n{body}")?;
+    out.flush()
+}
+
+/// Goes on as told, until the other end has closed.
+fn follow(out: &mut TcpStream, after: After) -> std::io::Result<()> {
+    match after {
+        After::Close => {}
+        After::Hold => {
+            let _closed = out.read(&mut [0; 1]);
+        }
+        After::Repeat(bytes, between) => repeat(out, &bytes, between, usize::MAX)?,
+        After::Slowly(bytes, between, times, last) => {
+            repeat(out, &bytes, between, times)?;
+            out.write_all(&last)?;
+        }
+    }
+    Err(std::io::ErrorKind::ConnectionAborted.into())
+}
+
+fn repeat(
+    out: &mut TcpStream,
+    bytes: &[u8],
+    between: Duration,
+    times: usize,
+) -> std::io::Result<()> {
+    out.set_read_timeout(Some(between))?;
+    for _ in 0..times {
+        // A read that runs out of time means that the other end is still there.
+        match out.read(&mut [0; 1]) {
+            Err(fault) if is_late(&fault) => out.write_all(bytes)?,
+            _ => return Err(std::io::ErrorKind::ConnectionAborted.into()),
+        }
+    }
+    Ok(())
+}
+
+fn is_late(fault: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{TimedOut, WouldBlock};
+    matches!(fault.kind(), TimedOut | WouldBlock)
 }
 
 fn stream(out: &mut TcpStream, events: Vec<String>) -> std::io::Result<()> {

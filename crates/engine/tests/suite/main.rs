@@ -1,5 +1,6 @@
 //! The engine at work over a store in memory: crashes at every commit, and seeded simulations.
 
+mod adapted;
 mod crashes;
 mod endings;
 mod limits;

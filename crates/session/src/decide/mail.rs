@@ -10,7 +10,7 @@ use crate::command::{Answer, Rejected};
 use crate::event::Event;
 use crate::id::{Epoch, Ids, ItemId, QueueId, SessionId};
 use crate::mail::{Mail, MailBody, Notice};
-use crate::outcome::StopReason;
+use crate::outcome::{EndReason, StopReason};
 use crate::queue::Origin;
 use crate::summary::Status;
 
@@ -159,8 +159,12 @@ pub(crate) fn notice_text(about: SessionId, notice: &Notice) -> Arc<str> {
     let outcome = notice
         .outcome
         .map_or("none", crate::outcome::Outcome::as_str);
+    let without = match notice.end_reason {
+        Some(EndReason::NoOutput) => ", without output (no-output)",
+        _ => "",
+    };
     format!(
-        "Session {about} has settled; status: {status}, outcome: {outcome}. \
+        "Session {about} has settled; status: {status}, outcome: {outcome}{without}. \
          Its result is read with agent_session_get or agent_session_read_events."
     )
     .into()

@@ -74,6 +74,20 @@ pub(super) fn record_results(
     Ok(Answer::Steered { items })
 }
 
+pub(super) fn note(
+    draft: &mut Draft,
+    turn: TurnId,
+    code: &Arc<str>,
+    text: &Arc<str>,
+) -> Result<Answer, Rejected> {
+    current(draft, turn)?;
+    draft.push(Event::Noted {
+        code: Arc::clone(code),
+        text: Arc::clone(text),
+    });
+    Ok(Answer::Done)
+}
+
 /// A cut goes forward only, and never beyond what has been said.
 pub(super) fn compact(
     draft: &mut Draft,

@@ -92,10 +92,11 @@ fn place(command: &Command) -> usize {
         Command::EndWith { .. } => 20,
         Command::Compact { .. } => 21,
         Command::Acknowledge { .. } => 22,
+        Command::Note { .. } => 23,
     }
 }
 
-const COMMANDS: usize = 23;
+const COMMANDS: usize = 24;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -126,6 +127,11 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
         step: said("what was said"),
         restated: "the task".into(),
         before: Some(9),
+    };
+    let note = |turn| Command::Note {
+        turn,
+        code: "request-adapted".into(),
+        text: "a tool was simplified".into(),
     };
     let watch = |target| Command::Watch {
         watch: wid(1),
@@ -213,6 +219,8 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
         ("all results", results(turn, &["a", "b"])),
         ("a result twice", results(turn, &["b", "b"])),
         ("results of another turn", results(stale, &[])),
+        ("note", note(turn)),
+        ("note of another turn", note(stale)),
         (
             "compact at the turn's beginning",
             compact(Some(turn), turn, 0),
