@@ -10,6 +10,7 @@ mod bench;
 mod ci;
 mod failure;
 mod metadata;
+mod opinion;
 mod shell;
 mod test;
 mod tidy;
@@ -23,6 +24,7 @@ usage: cargo xtask COMMAND
 
   tidy [RULE ...]      hold the repository to its written rules; without a name, all of them
   test [ARGS ...]      run every test; the arguments go to cargo-nextest
+  opinion              another library's reading of the recorded replies, and its catalogue, against ours
   bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
   ci                   everything that a change has to pass, cheap steps first
 ";
@@ -36,6 +38,7 @@ fn main() -> ExitCode {
     let done = match command.as_str() {
         "tidy" => tidy::run(rest),
         "test" => test::run(rest),
+        "opinion" => opinion::run(rest),
         "bench" => bench::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {

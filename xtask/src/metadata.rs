@@ -1,5 +1,7 @@
 //! What `cargo metadata` says of the workspace's own packages: their names, what they depend on, and whether they have a
-//! library. It reads the answer; what is allowed is decided elsewhere.
+//! library; and where the build goes. It reads the answer; what is allowed is decided elsewhere.
+
+use std::path::PathBuf;
 
 use serde_json::Value;
 
@@ -28,6 +30,24 @@ pub(crate) struct Package {
 pub(crate) fn packages() -> Result<Vec<Package>, Failure> {
     let text = shell::cargo(&["metadata", "--no-deps", "--format-version", "1"]).read()?;
     parse(&text)
+}
+
+/// The folder of the build.
+pub(crate) fn target() -> Result<PathBuf, Failure> {
+    let args = [
+        "metadata",
+        "--no-deps",
+        "--offline",
+        "--format-version",
+        "1",
+    ];
+    let text = shell::cargo(&args).read()?;
+    let all: Value = serde_json::from_str(&text).unwrap_or_default();
+    let folder = all["target_directory"].as_str().map(PathBuf::from);
+    folder.ok_or_else(|| Failure::Answer {
+        program: "cargo metadata".to_owned(),
+        why: "no folder of the build".to_owned(),
+    })
 }
 
 /// Reads the JSON answer of `cargo metadata --no-deps`.
