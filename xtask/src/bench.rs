@@ -13,6 +13,7 @@ mod replies;
 mod report;
 mod server;
 mod start;
+mod stream;
 mod wire;
 
 use crate::failure::Failure;
@@ -41,6 +42,16 @@ const TARGETS: &[Target] = &[
         name: "idle",
         what: "memory of a daemon and of an idle live session",
         run: idle::run,
+    },
+    Target {
+        name: "stream",
+        what: "deltas from a model's socket to the record and to 0 to 100 viewers",
+        run: stream::run,
+    },
+    Target {
+        name: "decode",
+        what: "deltas in the decoders alone, by dialect",
+        run: crates::decode,
     },
     Target {
         name: "list",

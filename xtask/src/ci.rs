@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::failure::Failure;
 use crate::shell::{self, Stopwatch};
-use crate::{test, tidy};
+use crate::{opinion, test, tidy};
 
 struct Step {
     name: &'static str,
@@ -58,6 +58,10 @@ const STEPS: &[Step] = &[
     Step {
         name: "test",
         run: || test::run(&[]),
+    },
+    Step {
+        name: "opinion",
+        run: || opinion::run(&[]),
     },
     // Cheap, and still last: while a part is being built this is the page that is allowed to run ahead of it, and then
     // it must not hide what the tests say.

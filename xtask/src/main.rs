@@ -11,6 +11,7 @@ mod ci;
 mod failure;
 mod mcp;
 mod metadata;
+mod opinion;
 mod shell;
 mod test;
 mod tidy;
@@ -27,6 +28,7 @@ usage: cargo xtask COMMAND
   mcp-clients          the MCP door with the official SDKs of Python and TypeScript
   mcp-agents           the MCP door driven by Copilot CLI and Codex, with a model that is a stub
   mcp-conformance      the MCP door against the official conformance suite
+  opinion              another library's reading of the recorded replies, and its catalogue, against ours
   bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
   ci                   everything that a change has to pass, cheap steps first
 ";
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         "mcp-clients" => mcp::clients(rest),
         "mcp-agents" => mcp::agents(rest),
         "mcp-conformance" => mcp::conformance(rest),
+        "opinion" => opinion::run(rest),
         "bench" => bench::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {

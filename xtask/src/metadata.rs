@@ -1,5 +1,5 @@
 //! What `cargo metadata` says of the workspace's own packages: their names, what they depend on, and whether they have a
-//! library. It reads the answer; what is allowed is decided elsewhere.
+//! library; and where the build goes. It reads the answer; what is allowed is decided elsewhere.
 
 use std::path::PathBuf;
 

@@ -107,7 +107,6 @@ impl Asking {
                     timer,
                     pass,
                 } => {
-                    let had = out.len();
                     let step = tokio::select! {
                         biased;
                         step = stream.next(out) => step,
@@ -122,7 +121,8 @@ impl Asking {
                         }
                     };
                     if matches!(step, StreamStep::Bytes | StreamStep::End) {
-                        let came = out.as_slice().get(had..).unwrap_or_default();
+                        // What a dropped wait has left there counts too; what was given out is no longer there.
+                        let came = out.as_slice();
                         let progress = came.iter().any(is_progress);
                         watch.sign(clock::instant() - self.begun, progress);
                         self.seen |= progress;
@@ -142,7 +142,7 @@ impl Asking {
                             return Asked::End;
                         }
                         StreamStep::Failed(error) => {
-                            let came = out.as_slice().get(had..).unwrap_or_default();
+                            let came = out.as_slice();
                             self.seen |= came.iter().any(is_progress);
                             return self.failed(error);
                         }

@@ -1,8 +1,13 @@
-//! Targets `store` and `engine`: the benchmarks that crates have themselves. Their lines are passed through.
+//! Targets `decode`, `store` and `engine`: the benchmarks that crates have themselves. Their lines are passed through.
 
 use super::house::Program;
 use crate::failure::Failure;
 use crate::shell;
+
+/// The decoders'.
+pub(super) fn decode(_program: &Program) -> Result<(), Failure> {
+    bench("attache-model", &["decode"], &[])
+}
 
 /// The store's.
 pub(super) fn store(_program: &Program) -> Result<(), Failure> {

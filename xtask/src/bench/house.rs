@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use super::process::{self, Memory};
 use crate::failure::Failure;
-use crate::shell::{self, Stopwatch};
+use crate::metadata;
+use crate::shell::Stopwatch;
 
 /// How often a process is looked at while it runs; its peak is kept by the kernel, so that only the last look counts.
 const LOOK: Duration = Duration::from_millis(2);
@@ -28,24 +29,7 @@ pub(super) struct Program {
 impl Program {
     /// Where cargo puts it.
     pub(super) fn find() -> Result<Self, Failure> {
-        let text = shell::cargo(&[
-            "metadata",
-            "--no-deps",
-            "--offline",
-            "--format-version",
-            "1",
-        ])
-        .read()?;
-        let odd = |why: &str| Failure::Answer {
-            program: "cargo metadata".to_owned(),
-            why: why.to_owned(),
-        };
-        let all: serde_json::Value =
-            serde_json::from_str(&text).map_err(|fault| odd(&fault.to_string()))?;
-        let target = all["target_directory"]
-            .as_str()
-            .map(PathBuf::from)
-            .ok_or_else(|| odd("no folder of the build"))?;
+        let target = metadata::target()?;
         Ok(Self {
             binary: target.join("release/attache"),
             // Beside the build, not in a folder that may lie in memory.

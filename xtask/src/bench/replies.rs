@@ -98,6 +98,16 @@ fn calls<'a>(calls: impl Iterator<Item = (&'a str, Value)>) -> String {
     text
 }
 
+/// A delta of a text.
+pub(super) fn text(text: &str) -> String {
+    event(&json!({ "content": text }), None)
+}
+
+/// The end of an answer.
+pub(super) fn end() -> String {
+    whole(&json!({}), "stop")
+}
+
 /// A last delta with all that ends a stream.
 fn whole(delta: &Value, finish: &str) -> String {
     let usage = json!({ "choices": [], "usage": { "prompt_tokens": 30, "completion_tokens": 7 } });

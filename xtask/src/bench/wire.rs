@@ -95,6 +95,16 @@ impl Wire {
         Ok(id)
     }
 
+    /// Attaches to a session; the frames that follow its snapshot, with what else comes over this connection.
+    pub(super) fn attach(
+        mut self,
+        session: &str,
+    ) -> Result<impl BufRead + Send + 'static, Failure> {
+        self.ask(&json!({ "kind": "attach", "session-id": session }))?;
+        self.hear()?;
+        Ok(self.input)
+    }
+
     /// Waits until a session has settled.
     pub(super) fn settled(&mut self, session: &str) -> Result<(), Failure> {
         self.ask(&json!({

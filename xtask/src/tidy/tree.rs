@@ -7,6 +7,9 @@ use crate::shell;
 /// Kinds of files that some rule reads.
 const EXTENSIONS: &[&str] = &["rs", "md", "toml"];
 
+/// Where sources lie that the rules hold for.
+const OURS: &[&str] = &["crates/", "opinion/", "xtask/"];
+
 /// Paths from the root with their text, in the order of the paths.
 pub(super) struct Tree {
     files: Vec<(String, String)>,
@@ -60,7 +63,7 @@ impl Tree {
     /// Our Rust sources.
     pub(super) fn rust(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts(&["rs"])
-            .filter(|(path, _)| path.starts_with("crates/") || path.starts_with("xtask/"))
+            .filter(|(path, _)| OURS.iter().any(|folder| path.starts_with(folder)))
     }
 
     /// All files below a folder.

@@ -4,6 +4,7 @@ mod client;
 mod endpoint;
 
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use reqwest::Response;
@@ -26,6 +27,10 @@ use crate::terms::{ProviderTerms, Terms};
 
 /// How long usage may take after the model has stopped, when no terminal event comes.
 const USAGE_PATIENCE: Duration = Duration::from_secs(2);
+
+/// Pieces of a body that are taken together at most: a fast model is shown in about a thousand steps a second, which is
+/// more than a screen has, and costs a viewer a few per cent of what one step a piece would.
+const TOGETHER: usize = 64;
 
 /// One model of an [`Endpoint`].
 pub(crate) struct HttpModel {
@@ -99,11 +104,29 @@ struct Opened {
 
 impl ModelStream for HttpStream {
     fn next<'a>(&'a mut self, out: &'a mut Deltas) -> BoxFuture<'a, StreamStep> {
-        Box::pin(self.step(out))
+        Box::pin(self.steps(out))
     }
 }
 
 impl HttpStream {
+    /// A step, and those that follow it at once: whoever shows deltas is woken once for all that is there, instead of once
+    /// for each. It waits for nothing; what is slower than the rest of the process comes one by one.
+    async fn steps(&mut self, out: &mut Deltas) -> StreamStep {
+        let mut step = self.step(out).await;
+        for _ in 1..TOGETHER {
+            if step != StreamStep::Bytes || out.is_empty() {
+                break;
+            }
+            // The connection is read by a task of its own, which gives one piece of the body at a time.
+            tokio::task::yield_now().await;
+            match at_once(self.step(out)).await {
+                Some(next) => step = next,
+                None => break,
+            }
+        }
+        step
+    }
+
     /// Every await is on something that keeps its progress in `self`, so that the future may be dropped at any of them.
     async fn step(&mut self, out: &mut Deltas) -> StreamStep {
         let read = match &mut self.state {
@@ -216,6 +239,16 @@ impl HttpStream {
         };
         self.over(StreamStep::Failed(error))
     }
+}
+
+/// What a future gives without waiting.
+async fn at_once<T>(future: impl Future<Output = T>) -> Option<T> {
+    let mut future = std::pin::pin!(future);
+    std::future::poll_fn(|context| match future.as_mut().poll(context) {
+        Poll::Ready(value) => Poll::Ready(Some(value)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
 
 async fn open(

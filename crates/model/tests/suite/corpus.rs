@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use attache_model::Dialect;
 
 use crate::decoders::sse;
-use crate::streams::recorded;
+use crate::replies::recorded;
 
 #[path = "../../../../fuzz/harness/stream.rs"]
 mod stream;

@@ -4,15 +4,7 @@ use attache_model::dialect::Phase;
 use attache_model::{Dialect, ErrorKind, StopReason, Usage};
 
 use crate::decoders::{Outcome, call, outcome, sse};
-
-/// A reply with a thought, text, and two calls in one event.
-pub(crate) const GEMINI: [&str; 5] = [
-    r#"{"candidates":[{"content":{"parts":[{"text":"hm \ud83d","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":100,"totalTokenCount":100},"modelVersion":"m","responseId":"r"}"#,
-    r#"{"candidates":[{"content":{"parts":[{"text":"\ude00","thought":true}],"role":"model"},"index":0}]}"#,
-    r#"{"candidates":[{"content":{"parts":[{"text":"Let me "}],"role":"model"},"index":0}]}"#,
-    r#"{"candidates":[{"content":{"parts":[{"text":"look 那🌍.","thoughtSignature":"c2ln"}],"role":"model"},"index":0}]}"#,
-    r#"{"candidates":[{"content":{"parts":[{"functionCall":{"id":"f1","name":"get","args":{"x":"é🙏"}},"thoughtSignature":"Y2FsbA=="},{"functionCall":{"name":"put","args":{"y":2.0}}}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":100,"candidatesTokenCount":35,"thoughtsTokenCount":7,"cachedContentTokenCount":64,"totalTokenCount":142}}"#,
-];
+use crate::replies::GEMINI;
 
 fn gemini(events: &[&str]) -> Outcome {
     outcome(Dialect::Gemini, &sse(events))

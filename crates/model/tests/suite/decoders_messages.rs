@@ -4,25 +4,7 @@ use attache_model::dialect::Phase;
 use attache_model::{Dialect, ErrorKind, StopReason, Usage};
 
 use crate::decoders::{Outcome, call, outcome, sse};
-
-pub(crate) const MESSAGES: [&str; 14] = [
-    r#"{"type":"message_start","message":{"id":"m","usage":{"input_tokens":10,"cache_read_input_tokens":100,"cache_creation_input_tokens":20,"output_tokens":1}}}"#,
-    r#"{"type":"content_block_start","index":0,"content_block":{"type":"thinking","thinking":"","signature":""}}"#,
-    r#"{"type":"ping"}"#,
-    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"hm \ud83d"}}"#,
-    r#"{"type":"content_block_delta","index":0,"delta":{"type":"thinking_delta","thinking":"\ude00"}}"#,
-    r#"{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"c2ln"}}"#,
-    r#"{"type":"content_block_stop","index":0}"#,
-    r#"{"type":"content_block_start","index":1,"content_block":{"type":"text","text":""}}"#,
-    r#"{"type":"content_block_delta","index":1,"delta":{"type":"text_delta","text":"Let me look."}}"#,
-    r#"{"type":"content_block_stop","index":1}"#,
-    r#"{"type":"content_block_start","index":2,"content_block":{"type":"tool_use","id":"toolu_1","name":"get","input":{}}}"#,
-    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":""}}"#,
-    r#"{"type":"content_block_delta","index":2,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}}"#,
-    r#"{"type":"content_block_stop","index":2}"#,
-];
-pub(crate) const MESSAGE_DELTA: &str = r#"{"type":"message_delta","delta":{"stop_reason":"tool_use","stop_sequence":null},"usage":{"output_tokens":42,"output_tokens_details":{"thinking_tokens":7}}}"#;
-pub(crate) const MESSAGE_STOP: &str = r#"{"type":"message_stop"}"#;
+use crate::replies::{MESSAGE_DELTA, MESSAGE_STOP, MESSAGES};
 
 fn messages(events: &[&str]) -> Outcome {
     outcome(Dialect::Anthropic, &sse(events))

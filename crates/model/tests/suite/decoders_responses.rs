@@ -5,34 +5,7 @@ use attache_model::{Dialect, ErrorKind, StopReason, Usage};
 use serde_json::{Value, json};
 
 use crate::decoders::{Outcome, call, outcome, sse};
-
-/// A reply with a summary of reasoning, text, two calls side by side and another reasoning item between them.
-pub(crate) const RESPONSES: [&str; 24] = [
-    r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","output":[],"usage":null}}"#,
-    r#"{"type":"response.in_progress","sequence_number":1,"response":{"id":"resp_1","status":"in_progress","output":[]}}"#,
-    r#"{"type":"response.output_item.added","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[],"status":"in_progress"}}"#,
-    r#"{"type":"response.reasoning_summary_part.added","item_id":"rs_1","output_index":0,"summary_index":0,"part":{"type":"summary_text","text":""}}"#,
-    r#"{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"hm \ud83d"}"#,
-    r#"{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":0,"delta":"\ude00"}"#,
-    r#"{"type":"response.reasoning_summary_text.delta","item_id":"rs_1","output_index":0,"summary_index":1,"delta":"so"}"#,
-    r#"{"type":"response.output_item.done","output_index":0,"item":{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"hm 😀"},{"type":"summary_text","text":"so"}],"encrypted_content":"ZW5j","status":"completed"}}"#,
-    r#"{"type":"response.output_item.added","output_index":1,"item":{"id":"msg_1","type":"message","role":"assistant","content":[],"status":"in_progress"}}"#,
-    r#"{"type":"response.content_part.added","item_id":"msg_1","output_index":1,"content_index":0,"part":{"type":"output_text","text":"","annotations":[]}}"#,
-    r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":"Let me "}"#,
-    r#"{"type":"response.output_text.delta","item_id":"msg_1","output_index":1,"content_index":0,"delta":"look 那🌍."}"#,
-    r#"{"type":"response.output_text.done","item_id":"msg_1","output_index":1,"content_index":0,"text":"Let me look 那🌍."}"#,
-    r#"{"type":"response.output_item.done","output_index":1,"item":{"id":"msg_1","type":"message","role":"assistant","content":[{"type":"output_text","text":"Let me look 那🌍.","annotations":[]}],"status":"completed"}}"#,
-    r#"{"type":"response.output_item.added","output_index":2,"item":{"id":"fc_1","type":"function_call","call_id":"call_a","name":"get","arguments":"","status":"in_progress"}}"#,
-    r#"{"type":"response.output_item.added","output_index":4,"item":{"id":"fc_2","type":"function_call","call_id":"call_b","name":"put","arguments":""}}"#,
-    r#"{"type":"response.function_call_arguments.delta","item_id":"fc_2","output_index":4,"delta":"{\"y\":2"}"#,
-    r#"{"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":2,"delta":"{\"x\":"}"#,
-    r#"{"type":"response.function_call_arguments.delta","item_id":"fc_1","output_index":2,"delta":"\"é🙏\"}"}"#,
-    r#"{"type":"response.function_call_arguments.done","item_id":"fc_1","output_index":2,"arguments":"{\"x\":\"é🙏\"}"}"#,
-    r#"{"type":"response.output_item.done","output_index":2,"item":{"id":"fc_1","type":"function_call","call_id":"call_a","name":"get","arguments":"{\"x\":\"é🙏\"}","status":"completed"}}"#,
-    r#"{"type":"response.function_call_arguments.done","item_id":"fc_2","output_index":4,"arguments":"{\"y\":2}"}"#,
-    r#"{"type":"response.output_item.done","output_index":4,"item":{"id":"fc_2","type":"function_call","call_id":"call_b","name":"put","arguments":"{\"y\":2}","status":"completed"}}"#,
-    r#"{"type":"response.completed","response":{"id":"resp_1","status":"completed","output":[{"id":"rs_1","type":"reasoning","summary":[]},{"id":"msg_1","type":"message","content":[{"type":"output_text","text":"Let me look 那🌍."}]}],"usage":{"input_tokens":100,"input_tokens_details":{"cached_tokens":64},"output_tokens":42,"output_tokens_details":{"reasoning_tokens":7},"total_tokens":142}}}"#,
-];
+use crate::replies::RESPONSES;
 
 fn responses(events: &[&str]) -> Outcome {
     outcome(Dialect::OpenAiResponses, &sse(events))

@@ -7,9 +7,8 @@ use attache_model::{
     Delta, Deltas, Dialect, ErrorKind, Model, Providers, ResolveError, StreamStep,
 };
 
-use crate::decoders_gemini::GEMINI;
-use crate::decoders_responses::RESPONSES;
 use crate::http::{Play, answer, ask, model, serve, stream};
+use crate::replies::{GEMINI, RESPONSES};
 use crate::support::{completion, run};
 
 const CHAT: [&str; 3] = [

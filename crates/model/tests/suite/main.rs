@@ -9,6 +9,7 @@ mod decoders_messages;
 mod decoders_responses;
 mod http;
 mod http_dialects;
+mod replies;
 mod scripted;
 mod streams;
 mod support;

@@ -7,65 +7,9 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::decoders::{outcome, read, sse};
-use crate::decoders_gemini::GEMINI;
-use crate::decoders_messages::{MESSAGE_DELTA, MESSAGE_STOP, MESSAGES};
-use crate::decoders_responses::RESPONSES;
 use crate::http::{Play, ask, model, serve, stream};
+use crate::replies::recorded;
 use crate::support::{completion, request, run, user};
-
-const CHAT_CALLS: [&str; 8] = [
-    r#"{"choices":[{"index":0,"delta":{"role":"assistant","content":"","reasoning_content":"th\ud83d"}}]}"#,
-    r#"{"choices":[{"index":0,"delta":{"reasoning_content":"\ude00ink"}}]}"#,
-    r#"{"choices":[{"index":0,"delta":{"content":"那🌍\ud83d"}}]}"#,
-    r#"{"choices":[{"index":0,"delta":{"content":"\ude00"}}]}"#,
-    r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"t","arguments":"{\"é\":"}},{"index":1,"id":"c","function":{"name":"u","arguments":""}}]}}]}"#,
-    r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"\"🙏\"}"}}]}}]}"#,
-    r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}"#,
-    r#"{"choices":[],"usage":{"prompt_tokens":3,"completion_tokens":4}}"#,
-];
-const CHAT_DETAILS: [&str; 3] = [
-    r#"{"choices":[{"delta":{"reasoning":"hm","reasoning_details":[{"type":"reasoning.text","text":"hm","format":"f","index":0}]}}]}"#,
-    r#"{"choices":[{"delta":{"content":"x","reasoning_details":[{"type":"reasoning.text","signature":"s","index":0}]}}]}"#,
-    r#"{"choices":[{"delta":{},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":8}}"#,
-];
-const RESPONSES_ALONE: [&str; 1] = [
-    r#"{"type":"response.completed","response":{"output":[{"type":"reasoning","id":"rs","summary":[{"type":"summary_text","text":"a"},{"type":"summary_text","text":"b"}],"encrypted_content":"ZQ=="},{"type":"function_call","call_id":"c","name":"t","arguments":"{}"}],"usage":{"input_tokens":3,"output_tokens":4}}}"#,
-];
-const GEMINI_LATE: [&str; 3] = [
-    r#"{"candidates":[{"content":{"parts":[{"text":"a"}],"role":"model"},"finishReason":"STOP"}]}"#,
-    r#"{"candidates":[{"content":{"parts":[{"text":"","thoughtSignature":"cw=="}]},"finishReason":"STOP"}]}"#,
-    r#"{"usageMetadata":{"promptTokenCount":3,"candidatesTokenCount":2}}"#,
-];
-
-/// Well-formed replies: a name, the dialect, the events.
-pub(crate) fn recorded() -> Vec<(&'static str, Dialect, Vec<&'static str>)> {
-    let with = |events: &[&'static str], end: &[&'static str]| [events, end].concat();
-    vec![
-        (
-            "chat-calls",
-            Dialect::OpenAiChat,
-            with(&CHAT_CALLS, &["[DONE]"]),
-        ),
-        (
-            "chat-details",
-            Dialect::OpenAiChat,
-            with(&CHAT_DETAILS, &["[DONE]"]),
-        ),
-        ("responses", Dialect::OpenAiResponses, RESPONSES.to_vec()),
-        (
-            "responses-alone",
-            Dialect::OpenAiResponses,
-            RESPONSES_ALONE.to_vec(),
-        ),
-        (
-            "messages",
-            Dialect::Anthropic,
-            with(&MESSAGES, &[MESSAGE_DELTA, MESSAGE_STOP]),
-        ),
-        ("gemini", Dialect::Gemini, GEMINI.to_vec()),
-        ("gemini-late", Dialect::Gemini, GEMINI_LATE.to_vec()),
-    ]
-}
 
 // G-01, G-02: one byte a read, other line ends, comments, data over two lines.
 #[test]
