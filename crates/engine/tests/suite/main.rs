@@ -11,4 +11,5 @@ mod recoveries;
 mod scenarios;
 mod script;
 mod simulation;
+mod stored;
 mod truth;
