@@ -28,12 +28,17 @@ pub struct History {
     calls: Vec<NewCall>,
     results: HashMap<CallId, CallResult>,
     ids: HashSet<CallId>,
-    /// What people were told of how a provider is asked.
+    /// Results without a call, which were left out.
+    strays: Vec<CallId>,
+    /// What people were told of how the model is asked.
     notices: HashSet<Arc<str>>,
 }
 
 /// The code of a note that tells how a request had to be changed for its provider.
 pub(crate) const ADAPTED: &str = "request-adapted";
+
+/// The code of a note that tells what of a stored history was left out.
+pub(crate) const MENDED: &str = "history-mended";
 
 impl History {
     /// An empty one.
@@ -80,12 +85,13 @@ impl History {
                 self.results
                     .insert(Arc::clone(&result.call), result.clone());
             }
+            Event::CallEnded { result, .. } => self.strays.push(Arc::clone(&result.call)),
             Event::TurnStarted { turn } => {
                 self.flush();
                 self.enter(*turn);
             }
             Event::TurnEnded { .. } => self.flush(),
-            Event::Noted { code, text } if **code == *ADAPTED => {
+            Event::Noted { code, text } if [ADAPTED, MENDED].contains(&&**code) => {
                 self.notices.insert(Arc::clone(text));
             }
             _ => {}
@@ -138,7 +144,12 @@ impl History {
         self.ids.contains(id)
     }
 
-    /// Whether people have been told this of how a provider is asked.
+    /// Results without a call: no model is sent them.
+    pub(crate) fn strays(&self) -> &[CallId] {
+        &self.strays
+    }
+
+    /// Whether people have been told this of how the model is asked.
     pub(crate) fn has_told(&self, notice: &str) -> bool {
         self.notices.contains(notice)
     }

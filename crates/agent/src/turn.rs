@@ -23,7 +23,7 @@ use attache_session::{
 };
 use serde_json::Value;
 
-use crate::history::{ADAPTED, History, reasoning_json};
+use crate::history::{ADAPTED, History, MENDED, reasoning_json};
 use crate::tool::ToolOutcome;
 use crate::toolset::Toolbelt;
 
@@ -227,13 +227,13 @@ impl Turn {
         match (input, &mut self.phase) {
             (_, Phase::Ended) => Vec::new(),
             (Input::Cancel(reason), _) => self.cancel(reason),
-            (Input::Begin, Phase::Waiting) => self.ask(),
+            (Input::Begin, Phase::Waiting) => self.begin(),
             (Input::Delta(Delta::Failed(error)), Phase::Asking(_))
             | (Input::ModelFailed(error), Phase::Asking(_)) => self.model_failed(&error),
             (Input::Delta(Delta::Failed(error)), Phase::Summarising { .. })
             | (Input::ModelFailed(error), Phase::Summarising { .. }) => self.summary_failed(&error),
             (Input::Delta(Delta::Notice(text)), Phase::Asking(_) | Phase::Summarising { .. }) => {
-                self.tell(text)
+                self.tell(ADAPTED, text).into_iter().collect()
             }
             (Input::Delta(delta), Phase::Asking(answer) | Phase::Summarising { answer, .. }) => {
                 answer.push(&delta);
@@ -266,20 +266,29 @@ impl Turn {
         }
     }
 
-    /// Tells people once in a session how its requests are changed for the provider.
-    fn tell(&mut self, text: String) -> Vec<Output> {
+    fn begin(&mut self) -> Vec<Output> {
+        let mut out = Vec::new();
+        for stray in self.history.strays().to_vec() {
+            let text = format!(
+                "a stored result of call {stray:?} has no call before it; no model is sent it"
+            );
+            out.extend(self.tell(MENDED, text));
+        }
+        out.extend(self.ask());
+        out
+    }
+
+    /// Tells people once in a session what is different in its requests.
+    fn tell(&mut self, code: &'static str, text: String) -> Option<Output> {
         if self.history.has_told(&text) {
-            return Vec::new();
+            return None;
         }
         let text: Arc<str> = text.into();
         self.history.push(&Event::Noted {
-            code: ADAPTED.into(),
+            code: code.into(),
             text: Arc::clone(&text),
         });
-        vec![Output::Note {
-            code: ADAPTED,
-            text,
-        }]
+        Some(Output::Note { code, text })
     }
 
     fn is_last_round(&self) -> bool {

@@ -12,4 +12,5 @@ mod rooms;
 mod scenarios;
 mod script;
 mod simulation;
+mod stored;
 mod truth;

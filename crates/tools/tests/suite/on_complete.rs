@@ -203,7 +203,11 @@ async fn a_turn_that_says_nothing_still_tells_its_end() {
     world.quiet(root).await;
     assert_eq!(
         world.consumed(root),
-        [default_line(mute, "idle", "succeeded")]
+        [default_line(
+            mute,
+            "idle",
+            "succeeded, without output (no-output)"
+        )]
     );
     let shown = on(&world, root, "get", mute).await;
     assert_eq!(

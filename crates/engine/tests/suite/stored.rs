@@ -1,0 +1,104 @@
+//! Stored sessions that are not as they should be: a result that no call stands before. G-15.
+
+use std::sync::Arc;
+
+use attache_engine::Time;
+use attache_session::{
+    CallResult, Command, EndReason, Event, Generation, Origin, Position, QueueId, ResultOrigin,
+    SessionId, Stamped, State, Summary, TurnId,
+};
+use attache_store::{Append, MemoryStore, Store};
+use attache_testkit::{Puppet, World, text};
+
+/// Puts events behind those that a session has.
+async fn put(world: &World, store: &Arc<dyn Store>, session: SessionId, events: Vec<Event>) {
+    let mut state = State::empty(session);
+    let before = world.events(session);
+    before.iter().for_each(|stamped| state.apply(stamped));
+    let stamp = |event| Stamped {
+        at: world.time.now(),
+        observed: None,
+        event,
+    };
+    let events: Vec<Stamped> = events.into_iter().map(stamp).collect();
+    events.iter().for_each(|stamped| state.apply(stamped));
+    let append = Append {
+        session,
+        generation: Generation(1),
+        expected: Position(before.len() as u64),
+        events,
+        summary: Summary::of(&state).expect("it was created"),
+        mail: Vec::new(),
+        taken: Vec::new(),
+        charges: Vec::new(),
+        births: Vec::new(),
+        links: Vec::new(),
+        command: None,
+        expects: Vec::new(),
+    };
+    store.commit(append).await.expect("the store takes it");
+}
+
+async fn say(world: &World, session: SessionId) {
+    let command = Command::Enqueue {
+        item: None,
+        queue: QueueId::Default,
+        text: "go".into(),
+        origin: Origin::Viewer,
+    };
+    let accepted = world.engine.command(session, command, None).await;
+    accepted.expect("the session takes input");
+    world.quiet(session).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn g15_a_result_without_its_call_is_left_out_with_a_note() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let puppet = Puppet::new(|_| text("answer"));
+    let tools = attache_tools::built_in();
+    let world = World::with(Arc::clone(&store), puppet, tools, Vec::new()).await;
+    let session = world.left_behind(Vec::new(), true).await;
+    let turn = TurnId(1);
+    let result = CallResult {
+        call: "call_9".into(),
+        content: "a result of nothing".into(),
+        is_error: false,
+        spawned: None,
+        origin: ResultOrigin::Tool,
+    };
+    let stored = vec![
+        Event::TurnStarted { turn },
+        Event::CallEnded { turn, result },
+        Event::TurnEnded {
+            turn,
+            reason: EndReason::Completed,
+            result: None,
+        },
+    ];
+    put(&world, &store, session, stored).await;
+    let world = world.restarted().await;
+    world.engine.start(session, None).await.expect("it starts");
+    // It is told once; the world looks at each request itself.
+    for _ in 0..2 {
+        say(&world, session).await;
+        assert_eq!(
+            world.row(session).view.end_reason(),
+            Some(EndReason::Completed)
+        );
+    }
+    let noted = world
+        .events(session)
+        .into_iter()
+        .filter_map(|it| match it.event {
+            Event::Noted { code, text } => Some(format!("{code}: {text}")),
+            _ => None,
+        });
+    let noted: Vec<String> = noted.collect();
+    assert_eq!(noted.len(), 1, "{noted:?}");
+    assert!(
+        noted[0].starts_with("history-mended") && noted[0].contains("call_9"),
+        "{noted:?}"
+    );
+    let sent = format!("{:?}", world.puppet.requests());
+    assert!(!sent.contains("a result of nothing") && sent.contains("answer"));
+}
