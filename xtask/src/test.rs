@@ -11,11 +11,23 @@ use crate::metadata;
 use crate::shell::{self, cargo, program};
 
 /// Programs that tests start, the Debian package that brings each, and what for.
-const SYSTEM_PROGRAMS: &[(&str, &str, &str)] = &[(
-    "strace",
-    "strace",
-    "one walk checks that each acknowledgement follows a sync of the log",
-)];
+const SYSTEM_PROGRAMS: &[(&str, &str, &str)] = &[
+    (
+        "strace",
+        "strace",
+        "one walk checks that each acknowledgement follows a sync of the log",
+    ),
+    (
+        "python3",
+        "python3-venv",
+        "the official Python SDK delegates over the MCP door",
+    ),
+    (
+        "npm",
+        "npm",
+        "the official TypeScript SDK delegates over the MCP door",
+    ),
+];
 
 /// Features that only tests switch on: the suite that every store passes, and the points at which a process kills itself.
 pub(crate) const TEST_FEATURES: &str =
