@@ -14,6 +14,7 @@ use crate::reading::Reading;
 pub(crate) async fn read(dialect: Dialect, address: &str) -> Reading {
     let config = ProviderConfig {
         key_variable: None,
+        key_command: false,
         name: "stub".into(),
         dialect,
         base_url: address.into(),
