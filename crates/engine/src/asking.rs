@@ -170,6 +170,7 @@ impl Asking {
                 self.ask(Some(pass));
                 None
             }
+            // What it waits for is asked when somebody looks.
             Err(_standing) => {
                 let passing = Arc::clone(gate).pass_in_turn(self.tokens);
                 self.state = State::InLine(Box::pin(passing));

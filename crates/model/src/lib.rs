@@ -1,8 +1,8 @@
 //! Models behind one interface: a request goes in, deltas of a reply come out.
 //!
 //! Inside: one pure decoder a dialect over one reader of server-sent events, request encoders, provider differences as
-//! data, a thin HTTP shell, and two models without a network (`scripted`, `echo`). Not inside: retries, timers of
-//! silence and progress, tools' code, sessions.
+//! data, limits and prices of models, the line before a provider, a thin HTTP shell, and two models without a network
+//! (`scripted`, `echo`). Not inside: retries, timers of silence and progress, tools' code, sessions.
 
 mod assemble;
 mod checkup;
