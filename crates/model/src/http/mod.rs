@@ -1,7 +1,8 @@
-//! The thin shell between a decoder and the network: one client for the process, the answer's status and head, and the one timer of this crate (patience for usage after the model has stopped). It does not retry.
+//! The thin shell between a decoder and the network: one client for the process, the answer's status and head, and the two timers of this crate: patience for usage after the model has stopped, and the pace of a fast reply. It does not retry.
 
 mod client;
 mod endpoint;
+mod pace;
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -15,6 +16,7 @@ pub use self::client::HttpClient;
 use self::client::causes;
 pub(crate) use self::client::is_loopback;
 pub(crate) use self::endpoint::Endpoint;
+use self::pace::Pace;
 use crate::clock;
 use crate::delta::{Delta, Deltas};
 use crate::dialect::{Decoder, Phase, truncated};
@@ -28,9 +30,8 @@ use crate::terms::{ProviderTerms, Terms};
 /// How long usage may take after the model has stopped, when no terminal event comes.
 const USAGE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Pieces of a body that are taken together at most: a fast model is shown in about a thousand steps a second, which is
-/// more than a screen has, and costs a viewer a few per cent of what one step a piece would.
-const TOGETHER: usize = 64;
+/// Pieces of a body that are taken together at most, so that one reply does not keep the others waiting.
+const TOGETHER: usize = 1_024;
 
 /// One model of an [`Endpoint`].
 pub(crate) struct HttpModel {
@@ -54,6 +55,8 @@ impl Model for HttpModel {
             state: State::Opening(opening),
             decoder,
             sse: SseReader::new(),
+            pace: Pace::default(),
+            held: false,
         })
     }
 
@@ -85,6 +88,9 @@ struct HttpStream {
     state: State,
     decoder: Box<dyn Decoder>,
     sse: SseReader,
+    pace: Pace,
+    /// Something has come that is not told of yet; it stays so when the future that waits is dropped.
+    held: bool,
 }
 
 enum State {
@@ -110,20 +116,32 @@ impl ModelStream for HttpStream {
 
 impl HttpStream {
     /// A step, and those that follow it at once: whoever shows deltas is woken once for all that is there, instead of once
-    /// for each. It waits for nothing; what is slower than the rest of the process comes one by one.
+    /// for each. Only a reply that is faster than any screen is waited for, see [`Pace`].
     async fn steps(&mut self, out: &mut Deltas) -> StreamStep {
-        let mut step = self.step(out).await;
-        for _ in 1..TOGETHER {
+        let mut step = StreamStep::Bytes;
+        if !self.held {
+            step = self.step(out).await;
             if step != StreamStep::Bytes || out.is_empty() {
-                break;
+                return step;
             }
+            self.held = true;
+        }
+        if let Some(until) = self.pace.came(clock::now()) {
+            tokio::time::sleep_until(until).await;
+        }
+        for _ in 1..TOGETHER {
             // The connection is read by a task of its own, which gives one piece of the body at a time.
             tokio::task::yield_now().await;
             match at_once(self.step(out)).await {
                 Some(next) => step = next,
                 None => break,
             }
+            if step != StreamStep::Bytes {
+                break;
+            }
         }
+        self.held = false;
+        self.pace.told(clock::now());
         step
     }
 

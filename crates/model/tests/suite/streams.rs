@@ -2,7 +2,7 @@
 //! shell, damaged, and sent back in the next request.
 
 use attache_model::dialect::{Decoder, Phase};
-use attache_model::{Deltas, Dialect, Message, Part, Quirks};
+use attache_model::{Deltas, Dialect, Message, Part, Quirks, StreamStep};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -50,6 +50,40 @@ fn a_byte_that_is_no_text_is_one_mark() {
         assert_eq!(marked.text.replace('\u{fffd}', ""), plain.text, "{name}");
         assert_eq!(marked.stop, plain.stop, "{name}");
     }
+}
+
+// A turn has other things to hear of while a reply is on its way, also while a fast one is held back to be told of at once.
+#[tokio::test]
+async fn a_wait_that_is_dropped_loses_nothing_and_holds_nothing_back() {
+    const PIECES: usize = 300;
+    let piece = r#"{"choices":[{"delta":{"content":"x"}}]}"#;
+    let mut events = vec![piece; PIECES];
+    events.push(r#"{"choices":[{"delta":{},"finish_reason":"stop"}]}"#);
+    events.push("[DONE]");
+    let server = serve(vec![Play::Trickle(stream(&events))]).await;
+    let model = model(Dialect::OpenAiChat, &format!("{}/v1", server.address));
+    let mut reply = model.start(ask());
+    let (mut text, mut dropped, mut untold) = (0, 0, Deltas::new());
+    loop {
+        let told = tokio::select! {
+            biased;
+            step = reply.next(&mut untold) => Some(step),
+            () = tokio::task::yield_now() => None,
+        };
+        match told {
+            None => dropped += 1,
+            Some(step) => {
+                let came = std::mem::take(&mut untold);
+                text += completion(came.as_slice()).text().len();
+                if step == StreamStep::End {
+                    break;
+                }
+                assert_eq!(step, StreamStep::Bytes);
+            }
+        }
+    }
+    assert_eq!(text, PIECES);
+    assert!(dropped > 0, "no wait was ever dropped");
 }
 
 // G-01, through the shell.
