@@ -16,6 +16,7 @@ use crate::config::{Config, Environment};
 use crate::context::Entities;
 use crate::ending::Endings;
 use crate::error::EngineError;
+use crate::limits::Limits;
 use crate::mailbox::{Ask, Message};
 use crate::observe::{Snapshot, TreeFeeds};
 use crate::registry::Registry;
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) registry: Registry,
     pub(crate) interned: Interned,
     pub(crate) feeds: TreeFeeds,
+    pub(crate) limits: Limits,
     /// Variables of the clients that started the roots.
     environments: Mutex<HashMap<SessionId, Arc<Environment>>>,
     pub(crate) waiting: Waiting,
@@ -64,6 +66,7 @@ impl Shared {
             registry: Registry::default(),
             interned: Interned::default(),
             feeds: TreeFeeds::default(),
+            limits: Limits::default(),
             environments: Mutex::default(),
             waiting: Waiting::default(),
             endings: Endings::default(),

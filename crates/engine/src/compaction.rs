@@ -123,7 +123,10 @@ pub(crate) async fn compact(shared: &Arc<Shared>, session: SessionId) -> Result<
         tries += 1;
         let step = match ask(shared, &prepared.model, request).await {
             Ok(step) => step,
-            Err(error) if error.kind == ErrorKind::ContextOverflow && tries < TRIES => continue,
+            Err(error) if error.kind == ErrorKind::ContextOverflow && tries < TRIES => {
+                shared.limits.learn(&prepared.model_name, &error);
+                continue;
+            }
             Err(error) => return Err(failed(&error)),
         };
         let step = StepText {

@@ -17,6 +17,7 @@ mod context;
 mod ending;
 mod error;
 mod handle;
+mod limits;
 mod lineage;
 mod live;
 mod mailbox;

@@ -65,7 +65,7 @@ pub(crate) fn prepare(
             .unwrap_or(shared.config.iteration_limit)
             .max(1),
         reminders: model.terms().reminders,
-        context_limit: facts.context,
+        context_limit: shared.limits.of(&created.model, facts.context),
         compact_at: shared.config.compact_at,
     };
     Ok(Prepared {

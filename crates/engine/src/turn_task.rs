@@ -206,7 +206,11 @@ impl<'a> Driver<'a> {
                             continue;
                         }
                         Asked::End => Input::ModelEnded,
-                        Asked::Failed(error) => Input::ModelFailed(error),
+                        Asked::Failed(error) => {
+                            let model = &self.prepared.model_name;
+                            self.shared.limits.learn(model, &error);
+                            Input::ModelFailed(error)
+                        }
                     }
                 }
             };

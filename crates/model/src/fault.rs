@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 use serde_json::Value;
 
 use crate::error::{ErrorKind, MESSAGE_LIMIT, ModelError};
+use crate::overflow::is_overflow;
 use crate::text::clipped;
 
 /// What a provider says in an error body or an error event.
@@ -186,33 +187,6 @@ pub(crate) fn from_answer(status: u16, body: &[u8]) -> ModelError {
         }
     });
     complaint.sort(Some(status))
-}
-
-/// Providers have no common code for a prompt that is too long; these are the forms of their texts.
-fn is_overflow(lower: &str, codes: &[String]) -> bool {
-    const CODES: [&str; 3] = [
-        "context_length_exceeded",
-        "context_window_exceeded",
-        "exceed_context_size",
-    ];
-    const TEXTS: [&str; 12] = [
-        "maximum context length",
-        "prompt is too long",
-        "prompt contains at least",
-        "exceeds the context window",
-        "exceed context limit",
-        "exceeds the available context size",
-        "maximum prompt length",
-        "reduce the length of the messages",
-        "exceeds the maximum number of tokens allowed",
-        "input token count exceeds",
-        "input is too long for requested model",
-        "context length exceeded",
-    ];
-    codes
-        .iter()
-        .any(|code| CODES.iter().any(|word| code.contains(word)))
-        || TEXTS.iter().any(|text| lower.contains(text))
 }
 
 fn is_model_unknown(status: Option<u16>, lower: &str) -> bool {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use attache_model::{Assembler, ErrorKind, Message, ModelError};
+use attache_model::{Assembler, ErrorKind, Message, ModelError, stated_limit};
 use attache_session::{Cut, EndReason, Event, StepText};
 
 use super::{Output, Phase, Turn, TurnConfig};
@@ -70,13 +70,18 @@ impl Turn {
         if (tokens as f64) < limit as f64 * self.room.at || self.room.tries >= TRIES {
             return None;
         }
-        self.summarise(said, said / WORTH)
+        self.summarise(said, said / WORTH, usize::MAX)
     }
 
-    /// Makes room after a request that did not fit.
+    /// Makes room after a request that did not fit; the limit that the error names is believed.
     pub(super) fn make_room(&mut self, error: &str) -> Vec<Output> {
+        if let Some(stated) = stated_limit(error) {
+            let known = self.room.limit.unwrap_or(u64::MAX);
+            self.room.limit = Some(stated.min(known));
+        }
         let begun = if self.room.tries < TRIES {
-            self.summarise(self.room.asked.saturating_sub(self.room.fixed), 0)
+            let too_long = self.room.asked.saturating_sub(self.room.fixed);
+            self.summarise(too_long, 0, too_long)
         } else {
             None
         };
@@ -84,10 +89,11 @@ impl Turn {
     }
 
     /// Begins a cut of a conversation of `now` bytes that takes at least `least` of them away; none when there is none.
-    fn summarise(&mut self, now: usize, least: usize) -> Option<Vec<Output>> {
+    /// `most` bytes did not fit, whatever is known of the limit: tokens of one text have more bytes than those of another.
+    fn summarise(&mut self, now: usize, least: usize, most: usize) -> Option<Vec<Output>> {
         let fixed = self.room.fixed;
         let limit = self.room.limit.map(|limit| self.room.measure.bytes(limit));
-        let limit = limit.map(|limit| limit.saturating_sub(fixed).max(limit / 4));
+        let limit = limit.map(|limit| limit.saturating_sub(fixed).max(limit / 4).min(most));
         let (keep, room) = compaction::budget(limit, now, self.room.tries);
         let plan = compaction::plan(&self.history, self.room.last_cut, keep, room)?;
         if plan.freed < least {

@@ -262,6 +262,18 @@ fn g14_a_request_that_does_not_fit_is_cut_and_asked_again_in_the_middle_of_a_tur
 }
 
 #[test]
+fn g14_a_limit_that_is_known_too_large_does_not_make_the_question_too_long() {
+    for limit in [None, Some(1_000_000)] {
+        let mut turn = begun(config(|it| it.context_limit = limit));
+        let too_long = asked(&round(&mut turn, "look_up", "{}", &"x y ".repeat(22_500))).text_len();
+        let no = ModelError::new(ErrorKind::ContextOverflow, "too long");
+        let out = turn.handle(Input::ModelFailed(no));
+        let question = summarise(&out).text_len();
+        assert!(question < too_long, "{question} of {too_long} bytes");
+    }
+}
+
+#[test]
 fn g14_with_no_room_gained_it_stops_after_two_tries_with_a_plain_reason() {
     // The provider says overflow whatever it is asked.
     let mut turn = begun(config(|_| {}));

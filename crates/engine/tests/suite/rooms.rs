@@ -2,6 +2,7 @@
 //! restart, and with the whole history still there. G-14.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attache_model::{ErrorKind, Message, ModelError, ModelFacts, Part, Prices, Request, Usage};
 use attache_session::{
@@ -157,6 +158,44 @@ async fn g14_a_model_that_nothing_fits_ends_the_run_and_the_session_goes_on() {
         world.row(root).view.end_reason(),
         Some(EndReason::Completed)
     );
+}
+
+#[tokio::test]
+async fn g14_a_limit_that_was_named_is_known_to_the_sessions_after() {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&refused);
+    let world = world(Puppet::new(move |request| {
+        let length: usize = request.messages.iter().map(Message::text_len).sum();
+        if length > 60_000 {
+            counted.fetch_add(1, Ordering::SeqCst);
+            let words = "maximum context length is 12000 tokens";
+            return vec![Piece::Fail(ModelError::new(
+                ErrorKind::ContextOverflow,
+                words,
+            ))];
+        }
+        text("noted")
+    }))
+    .await;
+    for overflows in [1, 1] {
+        let root = world.root(Some(&"a long story ".repeat(3_000))).await;
+        world.quiet(root).await;
+        say(&world, root, &"and another one ".repeat(1_700)).await;
+        assert_eq!(
+            world.row(root).view.end_reason(),
+            Some(EndReason::Completed)
+        );
+        let cuts = world
+            .events(root)
+            .into_iter()
+            .filter(|it| matches!(it.event, Event::Compacted { .. }));
+        assert_eq!(cuts.count(), 1);
+        assert_eq!(
+            refused.load(Ordering::SeqCst),
+            overflows,
+            "only the first had to be told"
+        );
+    }
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{Scene, diagnosed, events};
 use crate::stub::{
-    Reply, Stub, after_tools, anthropic_call, anthropic_text, chat_calls, chat_text,
+    Reply, Stub, after_tools, anthropic_call, anthropic_text, chat_calls, chat_text, last_user,
+    session_named,
 };
 
 const DIALECTS: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gemini"];
@@ -176,6 +177,75 @@ fn g14_huge_results_in_the_middle_of_a_turn_are_made_room_for() {
         let asked = scene.stub.requests().len();
         assert_eq!(asked, requests, "one cut, one more try");
         assert_eq!(scene.texts(&told.id, "diagnostic"), ["the summary"]);
+        scene.alive(&told.id);
+        scene.restart();
+        scene.alive(&told.id);
+    }
+}
+
+/// A model that reads the whole text of a child, 900 kB in one result, then a page of it, and answers.
+fn reader(bytes: usize) -> Scene {
+    let long: String = (0..75_000).map(|line| format!("line {line:6}\n")).collect();
+    let child = "write it all";
+    Scene::new(move |request| {
+        let said = request["messages"].to_string();
+        if said.contains("Write a summary") {
+            return chat_text(&["the first summary"]);
+        } else if said.contains("the first summary") {
+            return chat_text(&["answer"]);
+        } else if last_user(request).contains(child) {
+            return chat_text(&[&long]);
+        } else if said.len() > bytes {
+            let message = format!("maximum context length is {} tokens", bytes / 4);
+            return Reply::Status(400, json!({ "error": { "message": message } }).to_string());
+        }
+        let id = session_named(&said).unwrap_or_default();
+        let calls = said.matches("\"tool_call_id\"").count();
+        match calls {
+            0 => chat_calls(&[("agent_session_create", json!({ "initial_message": child }))]),
+            1 => chat_calls(&[(
+                "agent_session_wait",
+                json!({ "session_id": id, "wait_for_idle": true }),
+            )]),
+            2 => chat_calls(&[(
+                "agent_session_read_events",
+                json!({ "session_id": id, "event_types": ["assistant"], "full": true }),
+            )]),
+            3 => {
+                let (_, cut) = said.split_once("result_id").unwrap();
+                let cut = cut.replace('\\', "");
+                let mut words = cut.split('"');
+                let result = words.nth(1).unwrap();
+                chat_calls(&[(
+                    "read_result",
+                    json!({ "result_id": result, "cursor": 880_000 }),
+                )])
+            }
+            _ => chat_text(&["answer"]),
+        }
+    })
+}
+
+#[test]
+fn g14_one_result_of_900_kb_is_given_in_part_read_on_and_made_room_for() {
+    for (bytes, cuts) in [(400_000, 0), (120_000, 1)] {
+        let scene = reader(bytes);
+        let told = scene.run();
+        assert_eq!(told.result["end_reason"], "completed", "{}", told.result);
+        assert!(told.deltas == "answer", "{} bytes", told.deltas.len());
+        let results = scene.texts(&told.id, "tool_result");
+        let longest = results.iter().map(String::len).max().unwrap();
+        assert!(longest > 900_000, "{longest}: the whole is on record");
+        let requests = scene.stub.requests();
+        let sizes = requests
+            .iter()
+            .map(|request| request["messages"].to_string().len());
+        assert!(sizes.max().unwrap() < 200_000, "the model is given a part");
+        assert_eq!(scene.texts(&told.id, "diagnostic").len(), cuts);
+        if cuts == 0 {
+            let said = requests.last().unwrap().to_string();
+            assert!(said.contains("line  74999"), "the page that was asked for");
+        }
         scene.alive(&told.id);
         scene.restart();
         scene.alive(&told.id);
