@@ -189,11 +189,8 @@ fn shortened(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
         left -= messages[first].text_len();
         first += 1;
         // A result goes with its call.
-        while let Some(Message::Tool(results)) = messages.get(first) {
-            left -= results
-                .iter()
-                .map(|result| result.content.len())
-                .sum::<usize>();
+        while let Some(Message::Tool(_)) = messages.get(first) {
+            left -= messages[first].text_len();
             first += 1;
         }
     }
@@ -205,13 +202,15 @@ fn shortened(mut messages: Vec<Message>, room: usize) -> Vec<Message> {
     messages
 }
 
+/// What stands in the place of a picture.
+const CLIPPED: &str = "There is no room for it here.";
+
 fn clipped(message: Message, longest: usize) -> Message {
     let part = |part: Part| match part {
         Part::Text(text) => Part::Text(middle_out(&text, longest)),
         // Neither is worth its room in a summary.
         Part::Reasoning { .. } => Part::Text("".into()),
-        Part::Image { .. } => Part::text("[a picture]"),
-        Part::Call(call) => Part::Call(call),
+        other => other,
     };
     let parts = |parts: Vec<Part>| {
         let parts = parts.into_iter().map(part);
@@ -219,7 +218,7 @@ fn clipped(message: Message, longest: usize) -> Message {
             .filter(|part| !matches!(part, Part::Text(text) if text.is_empty()))
             .collect()
     };
-    match message {
+    let mut message = match message {
         Message::User(of) => Message::User(parts(of)),
         Message::Assistant(of) => Message::Assistant(parts(of)),
         Message::Tool(results) => Message::Tool(
@@ -231,7 +230,9 @@ fn clipped(message: Message, longest: usize) -> Message {
                 })
                 .collect(),
         ),
-    }
+    };
+    message.leave_pictures_out(CLIPPED);
+    message
 }
 
 fn middle_out(text: &Arc<str>, longest: usize) -> Arc<str> {

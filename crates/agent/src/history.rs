@@ -7,10 +7,11 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use attache_model::{Json, Message, Part, ToolCall, ToolResult};
-use attache_session::{CallId, CallResult, Cut, Event, NewCall, StepText};
+use attache_model::{Image, Json, Message, Part, ToolCall, ToolResult};
+use attache_session::{CallId, CallResult, Cut, Event, NewCall, Picture, StepText};
 
 use crate::bounded::{READ_RESULT, bounded};
+use crate::pictures;
 
 /// The messages of a session, growing with its events.
 #[derive(Clone, Debug, Default)]
@@ -159,7 +160,16 @@ impl History {
     pub fn messages(&self) -> Vec<Message> {
         let mut whole = self.messages.clone();
         complete(&self.said, &self.calls, &self.results, &mut whole);
+        if self.shows_more() {
+            pictures::keep_newest(&mut whole);
+        }
         whole
+    }
+
+    /// Whether a result has pictures that is not yet among the messages.
+    fn shows_more(&self) -> bool {
+        let mut results = self.results.values();
+        results.any(|result| !result.images.is_empty())
     }
 
     /// How many messages there are.
@@ -191,6 +201,9 @@ impl History {
     fn flush(&mut self) {
         let mut messages = std::mem::take(&mut self.messages);
         complete(&self.said, &self.calls, &self.results, &mut messages);
+        if self.shows_more() {
+            pictures::keep_newest(&mut messages);
+        }
         self.messages = messages;
         self.marks.resize(self.messages.len(), self.said_at);
         self.said.clear();
@@ -214,7 +227,8 @@ fn complete(
         return;
     }
     let answer = |call: &NewCall| {
-        let (content, is_error) = match results.get(&call.id) {
+        let result = results.get(&call.id);
+        let (content, is_error) = match result {
             // What reads on in a long result is not cut once more.
             Some(result) if *call.name == *READ_RESULT => {
                 (Arc::clone(&result.content), result.is_error)
@@ -222,15 +236,29 @@ fn complete(
             Some(result) => (bounded(&result.content, &call.id), result.is_error),
             None => ("No result was recorded for this call.".into(), true),
         };
+        let images = result.map_or(&[][..], |result| &result.images);
         ToolResult {
             call_id: Arc::clone(&call.id),
             name: Arc::clone(&call.name),
             content,
             is_error,
-            images: Vec::new(),
+            images: images.iter().map(shown).collect(),
         }
     };
     out.push(Message::Tool(calls.iter().map(answer).collect()));
+}
+
+/// A picture as a model is shown it.
+fn shown(picture: &Picture) -> Image {
+    let Picture {
+        media_type,
+        base64,
+        bytes: _,
+    } = picture;
+    Image {
+        media_type: Arc::clone(media_type),
+        base64: Arc::clone(base64),
+    }
 }
 
 /// The blocks of reasoning as [`reasoning_json`] wrote them.

@@ -9,6 +9,7 @@ mod bounded;
 mod compaction;
 mod definition;
 mod history;
+mod pictures;
 mod port;
 mod prompt;
 mod tool;
@@ -35,8 +36,8 @@ pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
 /// What tools need of the neighbouring crates, so that they need no edge to them.
 pub mod session {
     pub use attache_session::{
-        CallId, EndReason, ErrorCode, ItemId, Json, Outcome, RowView, SessionId, Status, Timestamp,
-        TurnId, Usage, preview,
+        CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, RowView, SessionId, Status,
+        Timestamp, TurnId, Usage, preview,
     };
 }
 

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    CallId, EndReason, ErrorCode, ItemId, Outcome, RowView, SessionId, Status, Timestamp, TurnId,
+    CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, RowView, SessionId, Status, Timestamp,
+    TurnId,
 };
 use serde_json::Value;
 
@@ -171,6 +172,8 @@ pub struct EventView {
     pub text: Arc<str>,
     /// The child that a tool call created, or the session that a notice tells of.
     pub about: Option<SessionId>,
+    /// Pictures that a result has beside its text, told of without their bytes.
+    pub pictures: Vec<Picture>,
 }
 
 /// A page of events, oldest first.

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use attache_model::ToolSpec;
-use attache_session::{ErrorCode, SessionId};
+use attache_session::{ErrorCode, Picture, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -94,6 +94,9 @@ pub struct ToolOutcome {
     pub is_error: bool,
     /// The session that the call created.
     pub spawned: Option<SessionId>,
+    /// Pictures that the model is shown with it, in order. The turn records PNG, JPEG, GIF and WebP, each of at most 5
+    /// MiB of base64, and at most 8 of them and 10 MiB together; what is left out is named in the content.
+    pub images: Vec<Picture>,
 }
 
 impl ToolOutcome {
@@ -104,6 +107,7 @@ impl ToolOutcome {
             content: value.to_string(),
             is_error: false,
             spawned: None,
+            images: Vec::new(),
         }
     }
 
@@ -111,6 +115,13 @@ impl ToolOutcome {
     #[must_use]
     pub fn with_spawned(mut self, session: SessionId) -> Self {
         self.spawned = Some(session);
+        self
+    }
+
+    /// The same with one more picture.
+    #[must_use]
+    pub fn with_image(mut self, picture: Picture) -> Self {
+        self.images.push(picture);
         self
     }
 }
@@ -165,6 +176,7 @@ impl From<ToolError> for ToolOutcome {
             content: error.to_value().to_string(),
             is_error: true,
             spawned: None,
+            images: Vec::new(),
         }
     }
 }

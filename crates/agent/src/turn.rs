@@ -6,6 +6,7 @@
 //! nothing by itself and knows no time.
 
 mod calls;
+mod pictures;
 mod reminders;
 mod repeats;
 mod room;
@@ -27,6 +28,7 @@ use crate::history::{ADAPTED, History, MENDED, reasoning_json};
 use crate::tool::ToolOutcome;
 use crate::toolset::Toolbelt;
 
+use pictures::Pictures;
 use repeats::Repeats;
 use room::Room;
 
@@ -190,6 +192,7 @@ pub struct Turn {
     /// What the next request says at its end; it is no part of the history.
     remark: Option<String>,
     room: Room,
+    pictures: Pictures,
 }
 
 /// What follows a step that is on record.
@@ -219,6 +222,7 @@ impl Turn {
             reminded: (false, false),
             remark: None,
             room,
+            pictures: Pictures::default(),
         }
     }
 
@@ -315,15 +319,15 @@ impl Turn {
         vec![Output::Ask(Box::new(request))]
     }
 
-    fn request(&self, messages: Vec<Message>, tools_allowed: bool) -> Request {
-        Request {
+    fn request(&mut self, messages: Vec<Message>, tools_allowed: bool) -> Request {
+        self.pictures.goes_out(Request {
             model: Arc::clone(&self.config.model_id),
             system: Some(Arc::clone(&self.config.system)),
             messages,
             tools: Arc::clone(self.config.tools.offered()),
             tools_allowed,
             options: Arc::clone(&self.config.options),
-        }
+        })
     }
 
     fn model_ended(&mut self) -> Vec<Output> {
@@ -437,6 +441,12 @@ impl Turn {
             return Vec::new();
         };
         let step = self.step_of(&answer.finish(), true);
+        if step.is_silent()
+            && let Some(request) = self.pictures.refused(error)
+        {
+            self.phase = Phase::Asking(Assembler::new());
+            return self.again_without_pictures(request, error, Output::Ask);
+        }
         if error.kind == ErrorKind::ContextOverflow && step.is_silent() {
             // The request that did not fit was no round.
             self.round -= 1;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use attache_client::protocol::{
-    AgentView, EventKind, HistoryItem, InputOrigin, QueueView, SessionView, UsageView,
+    AgentView, EventKind, HistoryItem, InputOrigin, PictureView, QueueView, SessionView, UsageView,
 };
 use serde_json::{Value, json};
 
@@ -313,6 +313,7 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
         incomplete,
         spawned_session_id,
         origin,
+        pictures,
     } = item;
     let origin = origin.as_ref().map(|origin| match origin {
         InputOrigin::Viewer {} => json!({ "kind": "viewer" }),
@@ -323,6 +324,7 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
             json!({ "kind": "notice", "session_id": session_id })
         }
     });
+    let pictures: Vec<Value> = pictures.iter().map(picture).collect();
     json!({
         "position": position,
         "timestamp": at,
@@ -336,7 +338,13 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
         "incomplete": incomplete,
         "spawned_session_id": spawned_session_id,
         "origin": origin,
+        "pictures": pictures,
     })
+}
+
+fn picture(picture: &PictureView) -> Value {
+    let PictureView { media_type, bytes } = picture;
+    json!({ "media_type": media_type, "bytes": bytes })
 }
 
 pub(crate) fn queue(queue: &QueueView) -> Value {

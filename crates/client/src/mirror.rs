@@ -294,6 +294,7 @@ mod tests {
             incomplete: false,
             spawned_session_id: None,
             origin: None,
+            pictures: Vec::new(),
         };
         delta(false, sequence, Patch::ItemPut { item })
     }

@@ -100,6 +100,7 @@ fn results(number: usize, calls: usize) -> Command {
                 is_error: false,
                 spawned: None,
                 origin: ResultOrigin::Tool,
+                images: Vec::new(),
             })
             .collect(),
     }

@@ -27,8 +27,8 @@ use crate::recovery;
 /// Most mail that one append takes.
 pub(crate) const MAIL_AT_ONCE: usize = 1_000;
 
-/// Events that are read at once while a log is folded.
-const FOLD_AT_ONCE: usize = 4_096;
+/// Events that are read at once while a log is folded; few, because a result may have pictures of 10 MiB.
+const FOLD_AT_ONCE: usize = 256;
 
 /// How long an actor waits before it tries again what the store refused and nobody else will ask for:
 /// the end of a run, the taking of mail, the end of an earlier life.

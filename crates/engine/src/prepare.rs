@@ -11,8 +11,8 @@ use crate::ask::Shared;
 use crate::compiled::Compiled;
 use crate::error::EngineError;
 
-/// Events that are read at once for the history.
-const HISTORY_AT_ONCE: usize = 2_048;
+/// Events that are read at once for the history; few, because a result may have pictures of 10 MiB.
+const HISTORY_AT_ONCE: usize = 256;
 
 pub(crate) struct Prepared {
     pub(crate) config: TurnConfig,

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use attache_agent::EventView;
 use attache_session::{
-    Event, Generation, Origin, Position, RowView, SessionId, Stamped, Status, Timestamp, status,
+    Event, Generation, Origin, Picture, Position, RowView, SessionId, Stamped, Status, Timestamp,
+    status,
 };
 use attache_store::{Kind, Row};
 
@@ -124,11 +125,16 @@ pub fn event_view(stamped: &Stamped) -> Option<EventView> {
         Event::Compacted { step, .. } => ("diagnostic", "system", Arc::clone(&step.text), None),
         _ => return None,
     };
+    let pictures = match &stamped.event {
+        Event::CallEnded { result, .. } => result.images.iter().map(Picture::told).collect(),
+        _ => Vec::new(),
+    };
     Some(EventView {
         at: stamped.at,
         event_type,
         role,
         text,
         about,
+        pictures,
     })
 }

@@ -3,12 +3,12 @@
 
 use attache_engine::{EngineError, EngineHandle, LiveItem, SessionRow};
 use attache_protocol::{
-    EventKind, HistoryItem, Immediacy, InputOrigin, QueueItemView, QueueView, RunningItem,
-    SessionView, Status, UsageView, WireError,
+    EventKind, HistoryItem, Immediacy, InputOrigin, PictureView, QueueItemView, QueueView,
+    RunningItem, SessionView, Status, UsageView, WireError,
 };
 use attache_session::{
-    Event, Origin, Position, Queue, QueueId, QueuedItem, Stamped, Summary, Timestamp, Usage,
-    preview,
+    CallResult, Event, Origin, Picture, Position, Queue, QueueId, QueuedItem, Stamped, Summary,
+    Timestamp, Usage, preview,
 };
 use uuid::Uuid;
 
@@ -164,6 +164,7 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
             incomplete: false,
             spawned_session_id: None,
             origin: None,
+            pictures: Vec::new(),
         }
     };
     match event {
@@ -197,13 +198,24 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
             name: Some(call.name.to_string()),
             ..blank(EventKind::ToolCall, &call.arguments)
         }),
-        Event::CallEnded { turn, result } => Some(HistoryItem {
-            turn: Some(turn.0),
-            call_id: Some(result.call.to_string()),
-            is_error: result.is_error,
-            spawned_session_id: result.spawned.map(|child| child.to_string()),
-            ..blank(EventKind::ToolResult, &result.content)
-        }),
+        Event::CallEnded { turn, result } => {
+            let CallResult {
+                call,
+                content,
+                is_error,
+                spawned,
+                origin: _,
+                images,
+            } = result;
+            Some(HistoryItem {
+                turn: Some(turn.0),
+                call_id: Some(call.to_string()),
+                is_error: *is_error,
+                spawned_session_id: spawned.map(|child| child.to_string()),
+                pictures: images.iter().map(picture).collect(),
+                ..blank(EventKind::ToolResult, content)
+            })
+        }
         Event::Compacted { step, .. } => Some(HistoryItem {
             name: Some("compacted".to_owned()),
             ..blank(EventKind::Diagnostic, &step.text)
@@ -213,6 +225,19 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
             ..blank(EventKind::Diagnostic, text)
         }),
         _ => None,
+    }
+}
+
+/// A picture is told of; its bytes would fill more than a frame.
+fn picture(picture: &Picture) -> PictureView {
+    let Picture {
+        media_type,
+        base64: _,
+        bytes,
+    } = picture;
+    PictureView {
+        media_type: media_type.to_string(),
+        bytes: *bytes,
     }
 }
 

@@ -5,7 +5,7 @@ use attache_engine::EngineError;
 use attache_engine::parts::{ToolError, ToolOutcome};
 use attache_session::SessionId;
 use rmcp::model::{CallToolResult, ContentBlock};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::door::ROOT;
 
@@ -26,10 +26,21 @@ pub(crate) struct Answer {
 
 impl From<ToolOutcome> for Answer {
     fn from(outcome: ToolOutcome) -> Self {
-        Self {
-            object: object(&outcome.content),
-            is_error: outcome.is_error,
+        let ToolOutcome {
+            content,
+            is_error,
+            spawned: _,
+            images,
+        } = outcome;
+        let mut object = object(&content);
+        if !images.is_empty() {
+            // Told of: their bytes are for the models of sessions.
+            let told = images.iter().map(
+                |picture| json!({ "media_type": &*picture.media_type, "bytes": picture.bytes }),
+            );
+            object.insert("pictures".to_owned(), told.collect());
         }
+        Self { object, is_error }
     }
 }
 
@@ -72,7 +83,7 @@ impl Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::json;
+    use attache_session::Picture;
 
     #[test]
     fn every_outcome_is_an_object() {
@@ -84,6 +95,17 @@ mod tests {
         ] {
             assert_eq!(Value::Object(object(content)), is);
         }
+    }
+
+    #[test]
+    fn a_picture_is_told_of_without_its_bytes() {
+        let picture = Picture::of_bytes("image/png", b"0123456789");
+        let outcome = ToolOutcome::json(&json!({ "ok": true })).with_image(picture.clone());
+        let result = Answer::from(outcome).result();
+        let told = json!({ "ok": true, "pictures": [{ "media_type": "image/png", "bytes": 10 }] });
+        assert_eq!(result.structured_content, Some(told));
+        let text = serde_json::to_string(&result).unwrap();
+        assert!(!text.contains(&*picture.base64), "{text}");
     }
 
     #[test]

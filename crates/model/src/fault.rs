@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::error::{ErrorKind, MESSAGE_LIMIT, ModelError};
 use crate::overflow::is_overflow;
+use crate::pictures::takes_no_pictures;
 use crate::text::clipped;
 
 /// What a provider says in an error body or an error event.
@@ -127,7 +128,7 @@ impl Complaint {
         {
             ErrorKind::Auth
         } else if coded(&["model_not_found", "DeploymentNotFound"])
-            || is_model_unknown(status, &lower)
+            || is_model_unknown(status, &lower) && !takes_no_pictures(&lower)
         {
             ErrorKind::ModelUnknown
         } else if coded(&[
@@ -160,6 +161,8 @@ impl Complaint {
         if kind == ErrorKind::Refused {
             error.retryable = matches!(status, Some(408 | 409 | 425 | 500..=599))
                 || coded(&["server_error", "api_error", "timeout_error", "INTERNAL"]);
+            // Some servers say so with a status of a fault that passes; this one does not.
+            error.retryable &= !takes_no_pictures(&lower);
         }
         error
     }

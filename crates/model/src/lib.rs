@@ -20,6 +20,7 @@ mod json;
 mod message;
 mod model;
 mod overflow;
+mod pictures;
 mod profile;
 mod provider;
 mod quirks;

@@ -26,7 +26,7 @@ impl Message {
     pub fn text_len(&self) -> usize {
         match self {
             Self::User(parts) | Self::Assistant(parts) => parts.iter().map(Part::text_len).sum(),
-            Self::Tool(results) => results.iter().map(|result| result.content.len()).sum(),
+            Self::Tool(results) => results.iter().map(ToolResult::text_len).sum(),
         }
     }
 }
@@ -153,6 +153,12 @@ pub struct ToolResult {
     pub images: Vec<Image>,
 }
 
+impl ToolResult {
+    fn text_len(&self) -> usize {
+        self.content.len() + self.images.len() * IMAGE_LEN
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -166,6 +172,25 @@ mod tests {
         call.input()
             .map(|json| json.as_str().to_owned())
             .map_err(|fault| fault.to_string())
+    }
+
+    #[test]
+    fn a_picture_counts_the_same_wherever_it_stands() {
+        let image = Image {
+            media_type: "image/png".into(),
+            base64: "A".repeat(40_000).into(),
+        };
+        let part = Part::Image {
+            media_type: image.media_type.clone(),
+            base64: image.base64.clone(),
+        };
+        let result = ToolResult {
+            content: "seen".into(),
+            images: vec![image.clone(), image],
+            ..ToolResult::default()
+        };
+        assert_eq!(Message::User(vec![part]).text_len(), IMAGE_LEN);
+        assert_eq!(Message::Tool(vec![result]).text_len(), 4 + 2 * IMAGE_LEN);
     }
 
     // G-08

@@ -35,6 +35,8 @@ pub struct Quirks {
     pub prompt_cache_key: bool,
     /// The provider takes a schema for the answer.
     pub output_schema: bool,
+    /// The model takes pictures; otherwise each is named in words where it stood.
+    pub images: bool,
     /// The provider takes pictures inside of tool results; otherwise they follow in a message of the user. Chat
     /// Completions never does.
     pub result_images: bool,
@@ -123,6 +125,7 @@ impl Default for Quirks {
             parallel_tool_calls: None,
             prompt_cache_key: false,
             output_schema: true,
+            images: true,
             result_images: true,
             thinking: Thinking::ByModel,
             text_tool_calls: false,
@@ -136,7 +139,7 @@ impl Default for Quirks {
 
 impl Quirks {
     /// Names of all quirks, as [`Quirks::set`] knows them.
-    pub const KEYS: [&str; 21] = [
+    pub const KEYS: [&str; 22] = [
         "reasoning_back",
         "reasoning_field",
         "reasoning_details",
@@ -151,6 +154,7 @@ impl Quirks {
         "parallel_tool_calls",
         "prompt_cache_key",
         "output_schema",
+        "images",
         "result_images",
         "thinking",
         "text_tool_calls",
@@ -224,6 +228,7 @@ impl Quirks {
             }
             "prompt_cache_key" => self.prompt_cache_key = flag()?,
             "output_schema" => self.output_schema = flag()?,
+            "images" => self.images = flag()?,
             "result_images" => self.result_images = flag()?,
             "thinking" => {
                 self.thinking = match value {
@@ -288,6 +293,7 @@ mod tests {
             ("parallel_tool_calls", "false"),
             ("prompt_cache_key", "true"),
             ("output_schema", "false"),
+            ("images", "false"),
             ("result_images", "false"),
             ("thinking", "adaptive"),
             ("text_tool_calls", "true"),

@@ -52,6 +52,19 @@ pub struct HistoryItem {
     pub spawned_session_id: Option<String>,
     /// Who wrote an item of input.
     pub origin: Option<InputOrigin>,
+    /// Pictures that a result has beside its text; left out when there are none. Their bytes are never sent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pictures: Vec<PictureView>,
+}
+
+/// A picture, told of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct PictureView {
+    /// What kind it is, such as `image/png`.
+    pub media_type: String,
+    /// How many bytes it has.
+    pub bytes: u64,
 }
 
 /// The item that still streams.

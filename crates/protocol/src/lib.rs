@@ -17,7 +17,9 @@ pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encode
 pub use command::{AgentView, Answer, Command, HostView, NewSession, QueueRef, Reach};
 pub use error::WireError;
 pub use frame::{Delta, FromHost, FromViewer, OpenDoor, Patch, Snapshot, Stream, VERSION};
-pub use history::{EventKind, HistoryItem, HistoryPage, HistoryQuery, PAGE_LIMIT, RunningItem};
+pub use history::{
+    EventKind, HistoryItem, HistoryPage, HistoryQuery, PAGE_LIMIT, PictureView, RunningItem,
+};
 pub use schema::schema;
 pub use session::{
     Immediacy, InputOrigin, QueueItemView, QueueView, SessionView, Status, UsageView,

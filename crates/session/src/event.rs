@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::json::Json;
 use crate::outcome::{EndReason, StopReason};
+use crate::picture::Picture;
 use crate::queue::{Immediacy, QueuedItem};
 use crate::time::Timestamp;
 use crate::turn::{Cut, NewCall, StepText};
@@ -80,6 +81,8 @@ pub struct CallResult {
     pub spawned: Option<SessionId>,
     /// Who wrote it.
     pub origin: ResultOrigin,
+    /// Pictures that belong to it, in order; usually none.
+    pub images: Vec<Picture>,
 }
 
 /// What happened to a session.

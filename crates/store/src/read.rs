@@ -79,7 +79,7 @@ pub struct PageQuery {
 /// A page of a history, oldest first.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Page {
-    /// The events.
+    /// The events, for showing: their pictures have kind and size, and no base64.
     pub items: Vec<LogItem>,
     /// How many match altogether, `after` included, the limit not.
     pub total_matching: u64,

@@ -7,6 +7,7 @@ mod edit_file;
 mod glob;
 mod grep;
 mod list_directory;
+mod picture;
 mod read_file;
 mod walk;
 mod write_file;

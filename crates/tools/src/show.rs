@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use attache_agent::offer::{Json, ToolSpec};
-use attache_agent::session::{Timestamp, Usage, preview};
+use attache_agent::session::{Picture, Timestamp, Usage, preview};
 use attache_agent::{EventPage, EventView, SessionDetail, SessionInfo};
 use serde_json::{Value, json};
 
@@ -132,7 +132,20 @@ pub(crate) fn event(event: &EventView, full: bool) -> Value {
         };
         shown[member] = json!(about.to_string());
     }
+    if !event.pictures.is_empty() {
+        shown["pictures"] = event.pictures.iter().map(picture).collect();
+    }
     shown
+}
+
+/// A picture, told of: never its bytes.
+fn picture(picture: &Picture) -> Value {
+    let Picture {
+        media_type,
+        base64: _,
+        bytes,
+    } = picture;
+    json!({ "media_type": &**media_type, "bytes": bytes })
 }
 
 pub(crate) fn events(page: &EventPage, full: bool) -> Vec<Value> {

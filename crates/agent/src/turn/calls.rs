@@ -7,6 +7,7 @@ use attache_model::ToolCall;
 use attache_session::{CallId, CallResult, ErrorCode, Event, NewCall, ResultOrigin, StepText};
 
 use super::{Output, Phase, Then, ToolStart, Turn};
+use crate::pictures;
 use crate::tool::{ToolError, ToolOutcome};
 
 impl Turn {
@@ -96,9 +97,10 @@ impl Turn {
             content,
             is_error,
             spawned,
-        } = outcome;
+            images,
+        } = pictures::within_bounds(outcome);
         let content: Arc<str> = content.into();
-        self.repeats.ends(id, &content);
+        self.repeats.ends(id, &content, &images);
         for (open, result) in self.open.values_mut() {
             if open == id && result.is_none() {
                 *result = Some(CallResult {
@@ -107,6 +109,7 @@ impl Turn {
                     is_error,
                     spawned,
                     origin: ResultOrigin::Tool,
+                    images,
                 });
                 return;
             }

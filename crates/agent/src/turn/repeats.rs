@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use attache_session::CallId;
+use attache_session::{CallId, Picture};
 
 /// The time in a row at which a call ends the run, before it is made.
 const TOO_OFTEN: u32 = 3;
@@ -24,8 +24,11 @@ pub(super) struct Repeats {
 struct Seen {
     round: u32,
     times: u32,
-    result: Option<Arc<str>>,
+    result: Option<Shown>,
 }
+
+/// What a result said and showed.
+type Shown = (Arc<str>, Vec<Picture>);
 
 impl Repeats {
     /// Whether a call would be made too often in a row.
@@ -52,7 +55,7 @@ impl Repeats {
     }
 
     /// A call of this round has its result.
-    pub(super) fn ends(&mut self, id: &CallId, result: &Arc<str>) {
+    pub(super) fn ends(&mut self, id: &CallId, content: &Arc<str>, images: &[Picture]) {
         let Some(signature) = self.open.remove(id) else {
             return;
         };
@@ -60,8 +63,11 @@ impl Repeats {
         let Some(seen) = self.seen.get_mut(&signature) else {
             return;
         };
-        let same = seen.result.as_ref().is_none_or(|before| before == result);
-        seen.result = Some(Arc::clone(result));
+        let same = seen
+            .result
+            .as_ref()
+            .is_none_or(|(said, shown)| said == content && shown == images);
+        seen.result = Some((Arc::clone(content), images.to_vec()));
         if !same {
             seen.times = 1;
         } else if seen.times > 1 {

@@ -16,6 +16,9 @@ const TRIES: u32 = 2;
 /// The share of a conversation that a cut in time has to take away to be worth a request: one in so many parts.
 const WORTH: usize = 5;
 
+/// What stands in the place of a picture when a summary was asked for in vain before.
+const NOT_IN_SUMMARY: &str = "There is no room for it.";
+
 pub(super) struct Room {
     limit: Option<u64>,
     at: f64,
@@ -100,12 +103,19 @@ impl Turn {
             return None;
         }
         self.room.tries += 1;
+        let mut messages = plan.messages;
+        if self.room.tries > 1 {
+            // What a server takes of a body is no matter of tokens.
+            for message in &mut messages {
+                message.leave_pictures_out(NOT_IN_SUMMARY);
+            }
+        }
         self.phase = Phase::Summarising {
             answer: Assembler::new(),
             cut: plan.cut,
             request: plan.request,
         };
-        let request = self.request(plan.messages, false);
+        let request = self.request(messages, false);
         self.room.asked = request.text_len();
         Some(vec![Output::Summarise(Box::new(request))])
     }
@@ -140,6 +150,12 @@ impl Turn {
     }
 
     pub(super) fn summary_failed(&mut self, error: &ModelError) -> Vec<Output> {
+        if let Phase::Summarising { answer, .. } = &mut self.phase
+            && let Some(request) = self.pictures.refused(error)
+        {
+            *answer = Assembler::new();
+            return self.again_without_pictures(request, error, Output::Summarise);
+        }
         if error.kind == ErrorKind::ContextOverflow {
             return self.make_room(&error.message);
         }

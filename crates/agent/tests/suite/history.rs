@@ -53,6 +53,7 @@ fn result(id: &str, content: &str) -> Event {
         is_error: false,
         spawned: None,
         origin: ResultOrigin::Tool,
+        images: Vec::new(),
     };
     Event::CallEnded { turn: TURN, result }
 }

@@ -3,5 +3,6 @@
 mod definitions;
 mod endings;
 mod history;
+mod pictures;
 mod toolset;
 mod turn;

@@ -121,6 +121,7 @@ pub(crate) fn exchange(turn: TurnId, long: bool) -> Vec<Event> {
                     is_error: false,
                     spawned: None,
                     origin: ResultOrigin::Tool,
+                    images: Vec::new(),
                 },
             });
         }
@@ -161,8 +162,7 @@ fn stop(reason: StopReason) -> Input {
 pub(crate) fn ended(id: &str, content: &str) -> Input {
     let outcome = ToolOutcome {
         content: content.to_owned(),
-        is_error: false,
-        spawned: None,
+        ..ToolOutcome::json(&Value::Null)
     };
     Input::ToolEnded {
         call: id.into(),

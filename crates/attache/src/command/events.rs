@@ -1,6 +1,8 @@
 //! `attache events`: a session's history, page by page, or as it grows.
 
-use attache_client::protocol::{Answer, Command, HistoryItem, HistoryPage, HistoryQuery};
+use attache_client::protocol::{
+    Answer, Command, HistoryItem, HistoryPage, HistoryQuery, PictureView,
+};
 use attache_client::{Client, ClientError, Mirror, Seen};
 use serde_json::{Value, json};
 
@@ -142,5 +144,12 @@ pub(super) fn line(item: &HistoryItem) -> String {
         .map(|name| format!(" {name}"))
         .unwrap_or_default();
     let text = item.text.trim_end().replace('\n', "\n    ");
-    format!("{}  {kind}{name}  {text}\n", item.at)
+    let pictures: String = item
+        .pictures
+        .iter()
+        .map(|PictureView { media_type, bytes }| {
+            format!("\n    [a picture: {media_type}, {bytes} bytes]")
+        })
+        .collect();
+    format!("{}  {kind}{name}  {text}{pictures}\n", item.at)
 }

@@ -5,6 +5,7 @@ mod crashes;
 mod endings;
 mod limits;
 mod outside;
+mod pictures;
 mod planted;
 mod players;
 mod recoveries;

@@ -65,6 +65,7 @@ async fn g15_a_result_without_its_call_is_left_out_with_a_note() {
         is_error: false,
         spawned: None,
         origin: ResultOrigin::Tool,
+        images: Vec::new(),
     };
     let stored = vec![
         Event::TurnStarted { turn },

@@ -103,6 +103,12 @@ impl Dialect {
 
     /// The body of a request.
     pub(crate) fn encode(self, request: &Request, quirks: &Quirks) -> EncodedRequest {
+        if !quirks.images && request.has_pictures() {
+            let told = request.clone().without_pictures(encode::TAKES_NO_PICTURES);
+            let mut encoded = self.encode(&told, quirks);
+            encoded.notices.push(encode::no_pictures());
+            return encoded;
+        }
         match self {
             Self::OpenAiChat => encode::openai_chat::encode(request, quirks),
             Self::OpenAiResponses => encode::openai_responses::encode(request, quirks),

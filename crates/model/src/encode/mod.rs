@@ -112,6 +112,15 @@ pub(crate) fn no_output_schema() -> String {
         .to_owned()
 }
 
+/// What a model that takes no pictures is told in their place.
+pub(crate) const TAKES_NO_PICTURES: &str = "This model takes no pictures.";
+
+/// What is said when a model takes no pictures.
+pub(crate) fn no_pictures() -> String {
+    "this model takes no pictures (quirk `images`), so that each is named in words instead"
+        .to_owned()
+}
+
 /// A picture as an address that holds it.
 pub(crate) fn data_url(media_type: &str, base64: &str) -> String {
     format!("data:{media_type};base64,{base64}")

@@ -182,6 +182,7 @@ pub(super) fn close(
             is_error: true,
             spawned: None,
             origin: ResultOrigin::Cut,
+            images: Vec::new(),
         };
         draft.push(Event::CallEnded { turn, result });
     }

@@ -90,6 +90,7 @@ pub(crate) fn result(id: &str) -> attache_session::CallResult {
         is_error: false,
         spawned: None,
         origin: ResultOrigin::Tool,
+        images: Vec::new(),
     }
 }
 

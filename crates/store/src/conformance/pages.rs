@@ -1,16 +1,17 @@
 //! Cases: pages of a history, filtered, searched and walked through.
 
-use attache_session::{Event, Origin, Position, Timestamp, TurnId, WatchId};
+use attache_session::{Event, Origin, Picture, Position, Timestamp, TurnId, WatchId};
 
-use super::values::{Author, answered, at, called, consumed, noted, said, session, uuid};
+use super::values::{Author, answered, at, called, consumed, noted, pictured, said, session, uuid};
 use super::{Case, Subject};
-use crate::read::{Kind, Page, PageQuery, Store};
+use crate::read::{Kind, LogItem, Page, PageQuery, Store};
 
 pub(super) const CASES: &[Case] = &[
     ("an_event_has_one_kind", kinds),
     ("a_page_is_full_or_the_last", limits),
     ("the_total_counts_what_matches", totals),
     ("a_search_reads_the_whole_text_without_case", search),
+    ("a_page_tells_of_pictures_without_their_bytes", pictures),
     (
         "g59_each_event_is_on_one_page_whatever_the_clock_said",
         cursors,
@@ -298,4 +299,25 @@ fn cursors(subject: &mut dyn Subject) {
         ..query()
     };
     assert!(page(store, &later).items.is_empty());
+}
+
+fn pictures(subject: &mut dyn Subject) {
+    let mut author = Author::root(subject.store(), 1);
+    let event = pictured("a");
+    author.write(subject.store(), vec![event.clone()]);
+    subject.restart();
+    let store = subject.store();
+    let log = store.events(session(1), Position(2), 9).expect("a log");
+    assert_eq!(log[0].event.event, event);
+    let page = page(store, &query());
+    let [LogItem { event: shown, .. }] = &page.items[..] else {
+        panic!("one event was expected, not {page:?}");
+    };
+    let (Event::CallEnded { result: whole, .. }, Event::CallEnded { result, .. }) =
+        (&event, &shown.event)
+    else {
+        panic!("a result was expected, not {shown:?}");
+    };
+    let told: Vec<_> = whole.images.iter().map(Picture::told).collect();
+    assert_eq!((&result.images, &result.content), (&told, &whole.content));
 }

@@ -7,7 +7,7 @@ use attache_session::{
     StopReason, Timestamp, TurnId, Usage, WatchId,
 };
 
-use super::values::{Author, answered, called, consumed, said, session, uuid};
+use super::values::{Author, answered, called, consumed, pictured, said, session, uuid};
 use super::{Case, Subject};
 
 pub(super) const CASES: &[Case] = &[
@@ -22,6 +22,7 @@ fn odd() -> Vec<Event> {
         called("", "\n", "not json at all \u{0} \"\\"),
         called("x", "a\nb", ""),
         answered("x", &"é\u{1f64f}".repeat(40_000)),
+        pictured("a\nb"),
         said(&"z".repeat(70_000)),
         Event::Said {
             turn: TurnId(u32::MAX),

@@ -7,8 +7,9 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{Thread, current, park};
 
 use attache_session::{
-    CallResult, Created, Epoch, Event, Generation, Json, NewCall, Origin, Position, QueueId,
-    QueuedItem, ResultOrigin, SessionId, Stamped, State, StepText, Summary, Timestamp, TurnId,
+    CallResult, Created, Epoch, Event, Generation, Json, NewCall, Origin, Picture, Position,
+    QueueId, QueuedItem, ResultOrigin, SessionId, Stamped, State, StepText, Summary, Timestamp,
+    TurnId,
 };
 use uuid::Uuid;
 
@@ -274,8 +275,21 @@ pub(super) fn answered(id: &str, content: &str) -> Event {
             is_error: false,
             spawned: None,
             origin: ResultOrigin::Tool,
+            images: Vec::new(),
         },
     }
+}
+
+/// A tool's result with a picture that lies apart from the log for its size, and a small one.
+pub(super) fn pictured(id: &str) -> Event {
+    let mut event = answered(id, "two pictures");
+    if let Event::CallEnded { result, .. } = &mut event {
+        result.images = vec![
+            Picture::of_bytes("image/png", &[7; 100_000]),
+            Picture::of_bytes("image/webp", b"webp"),
+        ];
+    }
+    event
 }
 
 /// A note.

@@ -16,6 +16,7 @@ use crate::entity::{Entity, EntityPut};
 use crate::fold::Needle;
 use crate::kind::{asked, searchable};
 use crate::read::{Kind, KnownCommand, LogItem, Page, PageQuery, Partial, Row, RowFilter};
+use crate::record::told;
 use crate::refused::Refused;
 
 /// A session with its log.
@@ -344,7 +345,13 @@ impl World {
         Page {
             more: items.len() < total,
             total_matching: total as u64,
-            items,
+            items: items
+                .into_iter()
+                .map(|LogItem { position, event }| LogItem {
+                    position,
+                    event: told(event),
+                })
+                .collect(),
         }
     }
 

@@ -8,7 +8,7 @@ use attache_session::{CallId, Created, Json, SessionId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::parts::{CallRecord, Count, ItemRecord, StepRecord};
+use super::parts::{CallRecord, Count, ItemRecord, PictureRecord, StepRecord};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct CreatedRecord {
@@ -156,6 +156,8 @@ pub(super) struct CallEndedRecord {
     pub(super) spawned: Option<Uuid>,
     #[serde(default)]
     pub(super) cut: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) images: Vec<PictureRecord>,
 }
 
 #[derive(Serialize, Deserialize)]

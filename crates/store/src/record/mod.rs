@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 pub(crate) use mail::{Class, decode_mail, encode_mail};
-pub(crate) use read::{decode_event, needs, show_event};
+pub(crate) use read::{decode_event, needs, show_event, told};
 pub(crate) use summary::{
     Fixed, decode_partial, decode_summary, encode_fixed, encode_partial, encode_summary,
 };

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_session::{
-    CallId, Cost, Immediacy, ItemId, Json, NewCall, Origin, QueueId, QueuedItem, SessionId,
-    StepText, Usage, WatchId,
+    CallId, Cost, Immediacy, ItemId, Json, NewCall, Origin, Picture, QueueId, QueuedItem,
+    SessionId, StepText, Usage, WatchId,
 };
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -331,6 +331,45 @@ impl CallRecord {
             arguments: arguments.into(),
             name,
             changes_state,
+        }
+    }
+}
+
+/// A picture of a result.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PictureRecord {
+    #[serde(default)]
+    media_type: Arc<str>,
+    #[serde(default)]
+    bytes: Count,
+    #[serde(default)]
+    base64: Arc<str>,
+}
+
+impl PictureRecord {
+    pub(super) fn of(picture: &Picture) -> Self {
+        let Picture {
+            media_type,
+            base64,
+            bytes,
+        } = picture;
+        Self {
+            media_type: Arc::clone(media_type),
+            bytes: Count(*bytes),
+            base64: Arc::clone(base64),
+        }
+    }
+
+    pub(super) fn value(self) -> Picture {
+        let Self {
+            media_type,
+            bytes,
+            base64,
+        } = self;
+        Picture {
+            media_type,
+            base64,
+            bytes: bytes.0,
         }
     }
 }

@@ -9,7 +9,7 @@ use attache_session::{
 use serde::Deserialize;
 
 use super::event::*;
-use super::parts::{Count, immediacy_of, queue_of};
+use super::parts::{Count, PictureRecord, immediacy_of, queue_of};
 use super::{Opened, Unusable};
 use crate::check::READER;
 
@@ -40,14 +40,14 @@ pub(crate) fn decode_event(
     })
 }
 
-/// A stored event for showing: one that needs a newer reader is kept like any other that is not
-/// understood.
+/// A stored event for showing: pictures are only told of, and one that needs a newer reader is kept
+/// like any other that is not understood.
 pub(crate) fn show_event(
     at: Timestamp,
     body: &str,
     text: Option<&str>,
 ) -> Result<Stamped, Unusable> {
-    match decode_event(at, body, text) {
+    match decode_event(at, body, text).map(told) {
         Err(Unusable::TooNew(_)) => {
             let opened = Opened::of(body)?;
             Ok(Stamped {
@@ -61,6 +61,17 @@ pub(crate) fn show_event(
         }
         other => other,
     }
+}
+
+/// An event as a page for showing has it: with its pictures told of and not there, since a page of
+/// them would be large and nobody shows their bytes.
+pub(crate) fn told(mut stamped: Stamped) -> Stamped {
+    if let Event::CallEnded { result, .. } = &mut stamped.event {
+        for picture in &mut result.images {
+            *picture = picture.told();
+        }
+    }
+    stamped
 }
 
 /// The event, if its kind is known and its fields fit.
@@ -196,6 +207,7 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
                 is_error,
                 spawned,
                 cut,
+                images,
             } = read(fields)?;
             let origin = if cut {
                 ResultOrigin::Cut
@@ -210,6 +222,7 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
                     is_error,
                     spawned: spawned.map(SessionId),
                     origin,
+                    images: images.into_iter().map(PictureRecord::value).collect(),
                 },
             }
         }

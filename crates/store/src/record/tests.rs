@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::*;
 use crate::read::Partial;
 
+mod pictures;
 mod summaries;
 
 use summaries::summaries;
@@ -125,15 +126,25 @@ fn created() -> impl Strategy<Value = Event> {
         })
 }
 
+fn picture() -> impl Strategy<Value = Picture> {
+    (word(), word(), any::<u64>()).prop_map(|(media_type, base64, bytes)| Picture {
+        media_type,
+        base64,
+        bytes,
+    })
+}
+
 fn result() -> impl Strategy<Value = CallResult> {
     let origin = one_of(&[ResultOrigin::Tool, ResultOrigin::Cut]);
-    (word(), word(), any::<bool>(), option::of(session()), origin).prop_map(
-        |(call, content, is_error, spawned, origin)| CallResult {
+    let said = (word(), word(), any::<bool>());
+    (said, option::of(session()), origin, vec(picture(), 0..3)).prop_map(
+        |((call, content, is_error), spawned, origin, images)| CallResult {
             call,
             content,
             is_error,
             spawned,
             origin,
+            images,
         },
     )
 }

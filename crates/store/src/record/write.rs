@@ -6,7 +6,7 @@ use std::sync::Arc;
 use attache_session::{CallResult, Event, ResultOrigin, Stamped};
 
 use super::event::*;
-use super::parts::{CallRecord, Count, ItemRecord, StepRecord, queue_name};
+use super::parts::{CallRecord, Count, ItemRecord, PictureRecord, StepRecord, queue_name};
 use super::{Opened, Unusable, seal};
 
 /// An event as it is written; only an unknown one that is not the record it says it is has none.
@@ -129,6 +129,7 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
                 is_error,
                 spawned,
                 origin,
+                images,
             } = result;
             let record = CallEndedRecord {
                 turn: turn.0.into(),
@@ -139,6 +140,7 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
                     ResultOrigin::Tool => false,
                     ResultOrigin::Cut => true,
                 },
+                images: images.iter().map(PictureRecord::of).collect(),
             };
             seal(kind, observed, record)
         }

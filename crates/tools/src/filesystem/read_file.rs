@@ -1,13 +1,14 @@
-//! `read_file`: the text of a file, page by page.
+//! `read_file`: the text of a file, page by page, or a picture to look at.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 
-use attache_agent::session::ErrorCode;
+use attache_agent::session::{ErrorCode, Picture};
 use attache_agent::{CallContext, ToolError, ToolOutcome};
 use serde_json::{Value, json};
 
 use super::confine::{Fault, shown};
+use super::picture::{PICTURE_BYTES, media_type};
 use super::{ANSWER_BYTES, Stop, on_files, with_adjusted};
 use crate::agent_session::{Answer, tool};
 use crate::arguments::Arguments;
@@ -31,9 +32,10 @@ tool!(
     false,
     show::spec(
         "read_file",
-        "Read a text file of the working directory. Use it before you edit a file, and to look at \
-         what grep or list_directory found. A long file comes in pages: go on with next_offset as \
-         offset. The content is as it is in the file, without line numbers.",
+        "Read a text file of the working directory, or look at a picture there. Use it before you \
+         edit a file, and to look at what grep or list_directory found. A long file comes in pages: \
+         go on with next_offset as offset. The content is as it is in the file, without line \
+         numbers. A PNG, JPEG, GIF or WebP of at most 3.75 MiB is shown to you as a picture.",
         &json!({
             "path": { "type": "string", "description": "The file, from the working directory." },
             "offset": { "type": "integer", "description": "First line, counted from 1. Default 1." },
@@ -57,7 +59,21 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
             Why::Fault(fault) => fault.at(&path),
             Why::Stopped(error) => error,
         })?;
+        let mut image = None;
         let mut answer = match read {
+            Read::Picture(kind, bytes) => {
+                image = Some(Picture::of_bytes(kind, &bytes));
+                json!({ "picture": { "media_type": kind, "bytes": bytes.len() } })
+            }
+            Read::LargePicture(kind, size) => json!({
+                "binary": true,
+                "size": size,
+                "media_type": kind,
+                "note": format!(
+                    "This picture is too large to be shown: at most {PICTURE_BYTES} bytes are. Write a smaller copy \
+                     (scaled down, cropped, or as JPEG or WebP) into the working directory and read that."
+                ),
+            }),
             Read::Binary(size) => json!({
                 "binary": true,
                 "size": size,
@@ -66,7 +82,11 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
             Read::Text(page) => page.shown(start),
         };
         answer["path"] = json!(shown(&relative));
-        Ok(ToolOutcome::json(&with_adjusted(answer, adjusted)))
+        let outcome = ToolOutcome::json(&with_adjusted(answer, adjusted));
+        Ok(match image {
+            Some(image) => outcome.with_image(image),
+            None => outcome,
+        })
     })
     .await
 }
@@ -83,6 +103,10 @@ impl From<std::io::Error> for Why {
 }
 
 enum Read {
+    /// A picture of a kind, whole.
+    Picture(&'static str, Vec<u8>),
+    /// A picture of a kind and its size, too large to be shown.
+    LargePicture(&'static str, u64),
     Binary(u64),
     Text(Page),
 }
@@ -92,7 +116,10 @@ fn read(file: File, start: u64, limit: u64, stop: &Stop) -> Result<Read, Why> {
     let mut reader = BufReader::with_capacity(8 * SAMPLE, file);
     let sample = reader.fill_buf()?;
     if is_binary(&sample[..sample.len().min(SAMPLE)]) {
-        return Ok(Read::Binary(size));
+        return match media_type(sample) {
+            Some(kind) => picture(kind, size, reader),
+            None => Ok(Read::Binary(size)),
+        };
     }
     let mut page = Page::new(start, limit);
     let mut pieces = 0_u64;
@@ -120,6 +147,21 @@ fn read(file: File, start: u64, limit: u64, stop: &Stop) -> Result<Read, Why> {
             }
         }
     }
+}
+
+/// A picture, when it is small enough; a file that grows meanwhile is not read without end.
+fn picture(kind: &'static str, size: u64, reader: BufReader<File>) -> Result<Read, Why> {
+    if size > PICTURE_BYTES {
+        return Ok(Read::LargePicture(kind, size));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(size).unwrap_or(0));
+    reader.take(PICTURE_BYTES + 1).read_to_end(&mut bytes)?;
+    let read = bytes.len() as u64;
+    Ok(if read > PICTURE_BYTES {
+        Read::LargePicture(kind, read)
+    } else {
+        Read::Picture(kind, bytes)
+    })
 }
 
 /// Text has no NUL, and few bytes that are no UTF-8.
@@ -246,7 +288,6 @@ impl Page {
 
 /// A whole file that is small enough to be worked on at once; none when it is larger.
 pub(super) fn whole(file: &File, most: u64) -> Result<Option<Vec<u8>>, Fault> {
-    use std::io::Read as _;
     let size = file.metadata()?.len();
     if size > most {
         return Ok(None);

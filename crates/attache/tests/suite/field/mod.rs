@@ -7,6 +7,7 @@ mod closed;
 mod empty;
 mod histories;
 mod overflow;
+mod pictures;
 mod progress;
 mod reasoning;
 mod refused;

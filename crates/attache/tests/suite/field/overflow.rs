@@ -10,7 +10,7 @@ use crate::stub::{
     session_named,
 };
 
-const DIALECTS: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gemini"];
+pub(super) const DIALECTS: [&str; 4] = ["openai-chat", "openai-responses", "anthropic", "gemini"];
 
 fn data(value: &Value) -> String {
     let name = value["type"]
@@ -20,7 +20,7 @@ fn data(value: &Value) -> String {
 }
 
 /// A whole answer.
-fn says(dialect: &str, text: &str) -> Reply {
+pub(super) fn says(dialect: &str, text: &str) -> Reply {
     match dialect {
         "openai-chat" => chat_text(&[text]),
         "anthropic" => anthropic_text(text),
@@ -39,16 +39,20 @@ fn says(dialect: &str, text: &str) -> Reply {
 
 /// A call of `list_directory`.
 fn looks(dialect: &str) -> Reply {
-    let name = "list_directory";
+    calls(dialect, "list_directory", &json!({}))
+}
+
+/// A call.
+pub(super) fn calls(dialect: &str, name: &str, arguments: &Value) -> Reply {
     match dialect {
-        "openai-chat" => chat_calls(&[(name, json!({}))]),
-        "anthropic" => anthropic_call(name, &json!({})),
+        "openai-chat" => chat_calls(&[(name, arguments.clone())]),
+        "anthropic" => anthropic_call(name, arguments),
         "gemini" => events(&[data(&json!({ "candidates": [{ "finishReason": "STOP",
             "content": { "role": "model", "parts": [
-                { "functionCall": { "name": name, "args": {} } }] } }] }))]),
+                { "functionCall": { "name": name, "args": arguments } }] } }] }))]),
         _ => {
             let item = json!({ "id": "fc_1", "type": "function_call", "call_id": "call_a",
-                "name": name, "arguments": "{}" });
+                "name": name, "arguments": arguments.to_string() });
             events(&[
                 data(
                     &json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),

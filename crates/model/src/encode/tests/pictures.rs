@@ -137,6 +137,45 @@ fn gemini_takes_them_by_generation() {
 }
 
 #[test]
+fn a_model_that_takes_none_is_told_of_each_in_words() {
+    let mut request = shots();
+    request.model = "gemini-3-flash".into();
+    request.messages.push(Message::User(vec![Part::Image {
+        media_type: "image/gif".into(),
+        base64: "Zg==".into(),
+    }]));
+    let mut plain = request.clone();
+    plain.messages.truncate(1);
+    let of = |kind: &str, bytes: u32| {
+        format!(
+            "[A picture is left out here: {kind}, {bytes} bytes. This model takes no pictures.]"
+        )
+    };
+    let quirks = Quirks {
+        images: false,
+        ..quirks(true)
+    };
+    for dialect in [
+        Dialect::OpenAiChat,
+        Dialect::OpenAiResponses,
+        Dialect::Anthropic,
+        Dialect::Gemini,
+    ] {
+        let encoded = dialect.encode(&request, &quirks);
+        let sent = String::from_utf8(encoded.body).unwrap();
+        assert!(!sent.contains("AAAA") && !sent.contains("Zg=="), "{sent}");
+        assert!(
+            sent.contains(&format!("taken\\n{}", of("image/png", 3))),
+            "{sent}"
+        );
+        assert!(sent.contains(&of("image/gif", 1)), "{sent}");
+        assert_eq!(encoded.notices, [crate::encode::no_pictures()]);
+        // Nothing is said where there is none.
+        assert!(dialect.encode(&plain, &quirks).notices.is_empty());
+    }
+}
+
+#[test]
 fn a_result_of_nothing_but_pictures_has_no_empty_text() {
     let mut request = shots();
     if let Message::Tool(results) = &mut request.messages[1] {

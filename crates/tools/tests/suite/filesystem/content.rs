@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
+use attache_session::Picture;
 use attache_testkit::{Puppet, call, text};
 use serde_json::json;
 
@@ -92,6 +93,63 @@ async fn pages_are_bounded_in_bytes_and_cut_between_characters() {
             .await;
         assert_eq!(page["content"], "next");
         assert_eq!(page["truncated"], false);
+    }
+}
+
+#[tokio::test]
+async fn a_picture_is_shown_by_its_first_bytes_and_not_by_its_name() {
+    let desk = Desk::new().await;
+    let png = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+    let most = 3_932_160;
+    let of = |begins: &[u8], size: usize| {
+        let mut bytes = begins.to_vec();
+        bytes.resize(size, 0);
+        bytes
+    };
+    for (name, bytes, kind) in [
+        ("a.txt", of(png, 16), "image/png"),
+        ("b", of(b"\xff\xd8\xff\xe0\0\x10JFIF", 999), "image/jpeg"),
+        ("c.png", of(b"GIF89a\x01\0\x01\0", 12), "image/gif"),
+        ("d.webp", of(b"RIFF\x24\0\0\0WEBPVP8 ", most), "image/webp"),
+    ] {
+        desk.put(name, &bytes);
+        let asked = json!({ "path": name, "offset": 7, "limit": 1 });
+        let outcome = desk.world.call(desk.session, "read_file", asked).await;
+        assert_eq!(
+            attache_testkit::json_of(&outcome),
+            json!({ "path": name, "picture": { "media_type": kind, "bytes": bytes.len() } })
+        );
+        assert_eq!(outcome.images, [Picture::of_bytes(kind, &bytes)]);
+        assert!(!outcome.is_error);
+    }
+    // One byte more is too many; other files are what they were, whatever they are called.
+    desk.put("large.png", of(png, most + 1));
+    desk.put("page.png", "<html></html>");
+    desk.put("spec.gif", "GIF89a is the name of a format.\n");
+    desk.put("scan.pdf", b"%PDF-1.7\0\0");
+    let large = json!({ "path": "large.png" });
+    let outcome = desk.world.call(desk.session, "read_file", large).await;
+    let answer = attache_testkit::json_of(&outcome);
+    assert!(outcome.images.is_empty());
+    assert_eq!(answer["size"], most + 1);
+    assert_eq!(answer["media_type"], "image/png");
+    let note = answer["note"].as_str().unwrap();
+    assert!(
+        note.contains("at most 3932160 bytes") && note.contains("smaller copy"),
+        "{note}"
+    );
+    for (name, member) in [
+        ("page.png", "content"),
+        ("spec.gif", "content"),
+        ("scan.pdf", "binary"),
+    ] {
+        let asked = json!({ "path": name });
+        let outcome = desk.world.call(desk.session, "read_file", asked).await;
+        assert!(outcome.images.is_empty(), "{name}");
+        assert!(
+            !attache_testkit::json_of(&outcome)[member].is_null(),
+            "{name}"
+        );
     }
 }
 
