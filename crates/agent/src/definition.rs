@@ -8,7 +8,7 @@ mod places;
 mod wire;
 
 use attache_model::Options;
-use attache_session::Json;
+use attache_session::{BudgetChange, Json};
 
 pub use front_matter::Dialect as MarkdownDialect;
 pub use parameters::{Parameter, ParameterError};
@@ -36,6 +36,8 @@ pub struct Definition {
     pub parameters: Vec<Parameter>,
     /// Limits of its runs.
     pub limits: Limits,
+    /// Limits of the tree that begins with it.
+    pub budget: BudgetChange,
     /// Where its tools work, seen from the folder in which it is started.
     pub working_directory: Option<String>,
 }

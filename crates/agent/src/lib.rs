@@ -6,6 +6,7 @@
 
 pub mod asking;
 mod bounded;
+mod budgets;
 mod compaction;
 mod definition;
 mod history;
@@ -17,6 +18,7 @@ mod toolset;
 mod turn;
 
 pub use bounded::{PAGE_CHARS, READ_RESULT, RESULT_CHARS, ResultPage, page as result_page};
+pub use budgets::budget_of;
 pub use compaction::{Measure, Plan, SUMMARISE, budget, plan as compaction_plan};
 pub use definition::{
     Definition, DefinitionError, Limits, MarkdownDialect, Parameter, ParameterError, SubAgent,
@@ -36,8 +38,8 @@ pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
 /// What tools need of the neighbouring crates, so that they need no edge to them.
 pub mod session {
     pub use attache_session::{
-        CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, RowView, SessionId, Status,
-        Timestamp, TurnId, Usage, preview,
+        BudgetChange, CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, RowView,
+        SessionId, Status, Timestamp, TurnId, Usage, preview,
     };
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, RowView, SessionId, Status, Timestamp,
-    TurnId,
+    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, RowView, SessionId,
+    Status, Timestamp, TurnId,
 };
 use serde_json::Value;
 
@@ -71,6 +71,8 @@ pub struct CreateChild {
     pub working_directory: Option<String>,
     /// Values of the definition's parameters.
     pub parameters: Vec<(String, String)>,
+    /// Limits of the child and all below it: parts of what is left of the caller's.
+    pub budget: BudgetChange,
 }
 
 /// A child that exists.

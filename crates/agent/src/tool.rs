@@ -29,6 +29,11 @@ pub trait Tool: Send + Sync {
         false
     }
 
+    /// Whether a call does nothing but wait for other sessions: a turn that only waits holds no place that they may need.
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// Checks arguments before a call, for a tool that only passes them on: a server's, say. Others check them
     /// themselves, where they also adjust.
     ///

@@ -142,6 +142,31 @@ pub(crate) enum Command {
         /// The session.
         id: String,
     },
+    /// Show or change what a session and all its sub-agents may use.
+    ///
+    /// Limits are concurrent (turns at once), agents (living sub-agents), depth (generations), tokens, usd (dollars), wall
+    /// (seconds of work) and tool-calls; `none` lifts one. Runs that a limit ended go on with the next message.
+    #[command(
+        after_help = "Examples:\n  attache budget 3f9a1c2b\n  attache budget 3f9a1c2b tokens=2000000,usd=none"
+    )]
+    Budget {
+        /// The session, mostly a root.
+        id: String,
+        /// Limits to set or lift: KEY=VALUE,…
+        change: Option<String>,
+    },
+    /// Let no sub-agent be created in a session's tree until `attache resume`; what runs goes on.
+    #[command(after_help = "Example:\n  attache pause 3f9a1c2b")]
+    Pause {
+        /// The session, mostly a root.
+        id: String,
+    },
+    /// Let sub-agents be created again in a session's tree.
+    #[command(after_help = "Example:\n  attache resume 3f9a1c2b")]
+    Resume {
+        /// The session.
+        id: String,
+    },
     /// End a session's current run; what was said stays.
     #[command(after_help = "Example:\n  attache interrupt 3f9a1c2b --tree")]
     Interrupt {
@@ -224,6 +249,10 @@ pub(crate) struct Choice {
     /// The model.
     #[arg(long, value_name = "PROVIDER/MODEL")]
     pub(crate) model: Option<String>,
+    /// What it and all its sub-agents may use: concurrent, agents, depth, tokens, usd, wall (seconds), tool-calls; `none`
+    /// lifts a limit. A new session has concurrent=8,agents=200,depth=5.
+    #[arg(long, value_name = "K=V,…")]
+    pub(crate) budget: Option<String>,
     /// A value of one of the definition's parameters; repeatable.
     #[arg(long = "param", value_name = "K=V", value_parser = pair)]
     pub(crate) parameters: Vec<(String, String)>,

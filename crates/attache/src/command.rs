@@ -1,6 +1,7 @@
 //! The subcommands, one file each, and what several of them need.
 
 mod agents;
+mod budget;
 mod chat;
 mod completions;
 mod control;
@@ -86,6 +87,11 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Events(events)) => events::events(events, output).await,
         Some(Command::Start { id }) => control::start(&id, output).await,
         Some(Command::Compact { id }) => control::compact(&id, output).await,
+        Some(Command::Budget { id, change }) => {
+            budget::budget(&id, change.as_deref(), output).await
+        }
+        Some(Command::Pause { id }) => budget::pause(&id, true, output).await,
+        Some(Command::Resume { id }) => budget::pause(&id, false, output).await,
         Some(Command::Interrupt { id, tree }) => control::interrupt(&id, tree, output).await,
         Some(Command::Terminate { id }) => control::terminate(&id, output).await,
         Some(Command::Rm { id, yes }) => control::rm(&id, yes, output).await,
@@ -161,6 +167,7 @@ fn new_session(
         first_message,
         environment: link::environment(),
         detached,
+        budget: choice.budget.clone(),
     })
 }
 

@@ -49,6 +49,7 @@ pub(crate) fn session(session: &SessionView) -> Value {
         unread: _,
         waiting_for: _,
         generation: _,
+        paused: _,
     } = session;
     let mut value = json!({
         "session_id": session_id,

@@ -137,6 +137,7 @@ async fn root(engine: &EngineHandle) -> SessionId {
         environment: Environment::default(),
         continue_in_background: true,
         runs_turns: true,
+        budget: attache_session::BudgetChange::default(),
     };
     let session = engine.create_root(new).await.expect("a root");
     let state = engine.state(session).await.expect("a session");

@@ -11,6 +11,7 @@ use tokio::sync::oneshot;
 use uuid::Uuid;
 
 use crate::actor;
+use crate::bounds::AllBounds;
 use crate::compiled::Interned;
 use crate::config::{Config, Environment};
 use crate::context::Entities;
@@ -19,6 +20,7 @@ use crate::error::EngineError;
 use crate::limits::Limits;
 use crate::mailbox::{Ask, Message};
 use crate::observe::{Snapshot, TreeFeeds};
+use crate::places::{Busy, Places};
 use crate::registry::Registry;
 use crate::view::SessionRow;
 use crate::waits::Waiting;
@@ -31,6 +33,9 @@ pub(crate) struct Shared {
     pub(crate) interned: Interned,
     pub(crate) feeds: TreeFeeds,
     pub(crate) limits: Limits,
+    pub(crate) bounds: AllBounds,
+    pub(crate) places: Arc<Places>,
+    pub(crate) busy: Busy,
     /// Variables of the clients that started the roots.
     environments: Mutex<HashMap<SessionId, Arc<Environment>>>,
     pub(crate) waiting: Waiting,
@@ -67,6 +72,9 @@ impl Shared {
             interned: Interned::default(),
             feeds: TreeFeeds::default(),
             limits: Limits::default(),
+            bounds: AllBounds::default(),
+            places: Arc::default(),
+            busy: Busy::default(),
             environments: Mutex::default(),
             waiting: Waiting::default(),
             endings: Endings::default(),

@@ -2,7 +2,7 @@
 //! and of the store are sorted into codes here and nowhere else.
 
 use attache_agent::PortError;
-use attache_session::{ErrorCode, Rejected, SessionId};
+use attache_session::{ErrorCode, Limit, Rejected, SessionId};
 use attache_store::{ReadError, Refused};
 
 /// Why the engine did not do what it was asked.
@@ -110,7 +110,14 @@ impl From<Refused> for EngineError {
             | Refused::TimeNotIncreasing
             | Refused::Failed(_) => ErrorCode::Internal,
         };
-        Self::new(code, refused.to_string())
+        let mut text = refused.to_string();
+        if matches!(&refused, Refused::LimitReached { key, .. } if key == Limit::Agents.as_str()) {
+            text.push_str(
+                " sub-agents live: look at them with agent_session_list, give the work to an idle one with \
+                 agent_session_send, or end one with agent_session_stop and dispose",
+            );
+        }
+        Self::new(code, text)
     }
 }
 

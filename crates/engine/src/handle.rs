@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
-    Answer, Birth, Command, Created, EndReason, Epoch, ErrorCode, Generation, ItemId, Json, Origin,
-    Position, SessionId, State, Status,
+    Answer, Birth, Budget, BudgetChange, Command, Created, EndReason, Epoch, ErrorCode, Generation,
+    ItemId, Json, Limit, Origin, Position, SessionId, State, Status,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -48,6 +48,8 @@ pub struct NewRoot {
     pub continue_in_background: bool,
     /// False for one that stands for a program outside.
     pub runs_turns: bool,
+    /// Limits of its tree, over those of its definition and those that every root has.
+    pub budget: BudgetChange,
 }
 
 /// A running engine. Cheap to clone.
@@ -94,6 +96,7 @@ impl EngineHandle {
             environment,
             continue_in_background,
             runs_turns,
+            budget,
         } = new;
         shared
             .config
@@ -103,6 +106,10 @@ impl EngineHandle {
         // Nothing is made whose first run could only fail. Where none runs, a child is asked for it.
         if runs_turns {
             shared.config.models.resolve(&model, &environment)?;
+        }
+        let budget = Budget::of_a_root().with(&definition.budget).with(&budget);
+        if runs_turns && budget.get(Limit::Usd).is_some() {
+            lineage::priced(shared, &model, &environment)?;
         }
         let id = id.unwrap_or_else(|| SessionId(shared.config.time.fresh()));
         let created = Created {
@@ -119,6 +126,7 @@ impl EngineHandle {
             executor_bindings: Json::from_checked("[]"),
             trust: None,
             continue_in_background,
+            budget,
         };
         let epoch = Epoch(shared.config.time.fresh());
         let first = first.map(|text| {

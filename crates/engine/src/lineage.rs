@@ -5,12 +5,17 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use attache_agent::{CreateChild, Definition, SubAgent};
-use attache_session::{Created, ErrorCode, Event, Json, Position, SessionId};
+use attache_session::{
+    Budget, BudgetChange, Created, ErrorCode, Event, Json, Limit, Payer, Position, SessionId,
+    grant, may_spawn, spent,
+};
 use attache_store::RowFilter;
 use serde_json::Value;
 
 use crate::ask::Shared;
+use crate::bounds::refused;
 use crate::catalog::CatalogError;
+use crate::config::Environment;
 use crate::error::EngineError;
 use crate::view::SessionRow;
 
@@ -131,6 +136,11 @@ pub(crate) fn child_of(
         // No run of the parent has shown that its model can be used.
         None => first_model(shared, &parents)?,
     };
+    // The definition's own limits and those that were asked for; both only within what is left.
+    let mut change = definition.budget.clone();
+    change.extend(&new.budget);
+    let chain = shared.chain(parent)?;
+    let budget = bounded(shared, &chain, &change, &model, &parents)?;
     Ok(Created {
         name: name.into(),
         agent: definition.name.as_str().into(),
@@ -148,7 +158,46 @@ pub(crate) fn child_of(
         executor_bindings: Json::from_checked("[]"),
         trust: parents.trust,
         continue_in_background: parents.continue_in_background,
+        budget,
     })
+}
+
+/// The limits of a child, if it may be made at all.
+fn bounded(
+    shared: &Shared,
+    chain: &[Payer],
+    change: &BudgetChange,
+    model: &str,
+    parent: &Created,
+) -> Result<Budget, EngineError> {
+    may_spawn(chain).map_err(|refusal| refused(&refusal))?;
+    let used = |session, limit| shared.used(session, limit);
+    if let Some(refusal) = spent(chain, used) {
+        return Err(refused(&refusal));
+    }
+    let budget = grant(chain, change, used).map_err(|refusal| refused(&refusal))?;
+    let limited = |budget: &Budget| budget.get(Limit::Usd).is_some();
+    if limited(&budget) || chain.iter().any(|payer| limited(&payer.bounds.budget)) {
+        let environment = shared.environment(parent.root);
+        priced(shared, model, &environment)?;
+    }
+    Ok(budget)
+}
+
+/// A limit of money means nothing where nobody knows what a call costs.
+pub(crate) fn priced(
+    shared: &Shared,
+    model: &str,
+    environment: &Environment,
+) -> Result<(), EngineError> {
+    let known = shared.config.models.resolve(model, environment)?;
+    if known.facts().prices.is_some() {
+        return Ok(());
+    }
+    Err(EngineError::new(
+        ErrorCode::PriceUnknown,
+        format!("a limit of money (usd) is set, and the price of the model {model} is not known"),
+    ))
 }
 
 /// What is said where no model is chosen.

@@ -8,6 +8,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use attache_model::Gate;
 use attache_session::{CallId, TurnId};
 
+use crate::places::NoPlace;
+
 /// The running item of a turn.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct LiveItem {
@@ -32,6 +34,8 @@ pub enum Note {
     Text(std::sync::Arc<str>),
     /// Its turn in this line; why the line stands still is asked when somebody looks.
     Line(std::sync::Arc<Gate>),
+    /// A place under a limit of turns at once.
+    Place(NoPlace),
 }
 
 impl PartialEq for Note {
@@ -39,7 +43,8 @@ impl PartialEq for Note {
         match (self, other) {
             (Self::Text(one), Self::Text(two)) => one == two,
             (Self::Line(one), Self::Line(two)) => std::sync::Arc::ptr_eq(one, two),
-            (Self::Text(_), Self::Line(_)) | (Self::Line(_), Self::Text(_)) => false,
+            (Self::Place(one), Self::Place(two)) => one == two,
+            (Self::Text(_) | Self::Line(_) | Self::Place(_), _) => false,
         }
     }
 }
@@ -51,6 +56,7 @@ impl std::fmt::Display for Note {
         match self {
             Self::Text(text) => f.write_str(text),
             Self::Line(gate) => gate.standing().fmt(f),
+            Self::Place(place) => place.fmt(f),
         }
     }
 }

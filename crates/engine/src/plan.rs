@@ -2,7 +2,7 @@
 //! and all that one append will hold of them. Nothing is committed here.
 
 use attache_session::{
-    Answer, Command, Decision, Effect, Event, Expect, Json, Mail, MailBody, SessionId, State,
+    Answer, Command, Decision, Due, Effect, Event, Expect, Json, Mail, MailBody, SessionId, State,
     decide_within,
 };
 use attache_store::{CommandRecord, Refused};
@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     pub(crate) answers: Vec<Option<Answer>>,
     /// Other sessions whose rows this append changes.
     pub(crate) touched: Vec<SessionId>,
+    /// What it was charged with.
+    pub(crate) dues: Vec<Due>,
     /// Stored kinds of this append's events, for the fault points.
     #[cfg(feature = "fault")]
     pub(crate) kinds: Vec<String>,
@@ -102,6 +104,7 @@ impl Plan {
             effects: Vec::new(),
             answers: Vec::new(),
             touched: Vec::new(),
+            dues: Vec::new(),
             #[cfg(feature = "fault")]
             kinds: Vec::new(),
         }

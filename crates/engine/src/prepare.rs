@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use attache_agent::{History, TurnConfig, system_prompt};
 use attache_model::{Model, ModelFacts, Options};
-use attache_session::{Cost, Created, EndReason, Event, Position, SessionId, StepText, TurnId};
+use attache_session::{
+    Cost, Created, EndReason, Event, Payer, Position, SessionId, StepText, TurnId,
+};
 
 use crate::ask::Shared;
 use crate::compiled::Compiled;
@@ -22,6 +24,8 @@ pub(crate) struct Prepared {
     pub(crate) facts: ModelFacts,
     pub(crate) compiled: Arc<Compiled>,
     pub(crate) working_directory: PathBuf,
+    /// Those whose limits bind it.
+    pub(crate) chain: Vec<Payer>,
 }
 
 /// Reads all that a turn of a session needs; where that fails, how the turn ends and what is said of it.
@@ -76,6 +80,9 @@ pub(crate) fn prepare(
         model_name: Arc::clone(&created.model),
         compiled,
         working_directory: PathBuf::from(&*created.working_directory),
+        chain: shared
+            .chain(session)
+            .map_err(|error| storage(error.into()))?,
     })
 }
 

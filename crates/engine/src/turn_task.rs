@@ -26,6 +26,7 @@ use crate::compaction;
 use crate::error::EngineError;
 use crate::live::Note;
 use crate::mailbox::SharedMailbox;
+use crate::places::{NoPlace, Standing, needed};
 use crate::port::Port;
 use crate::prepare::{Prepared, prepare};
 
@@ -72,8 +73,13 @@ async fn run(
         Ok(mut prepared) => {
             let history = std::mem::take(&mut prepared.history);
             let machine = Turn::new(prepared.config.clone(), history);
+            let chain = std::mem::take(&mut prepared.chain);
+            shared.busy.begins(&chain);
             let mut driver = Driver::new(shared, session, mailbox, turn, token, machine, prepared);
-            driver.drive().await;
+            driver.place = Standing::new(&shared.places, needed(&chain));
+            let drive = AssertUnwindSafe(driver.drive()).catch_unwind();
+            let _ended = drive.await;
+            shared.busy.ends(&chain);
         }
         Err((reason, text)) => {
             let end = Command::EndTurn {
@@ -113,19 +119,26 @@ struct Driver<'a> {
     asking: Option<Asking>,
     deltas: Deltas,
     tools: JoinSet<ToolOutcome>,
-    calls: HashMap<Id, CallId>,
+    /// Calls that run, and whether one does nothing but wait for other sessions.
+    calls: HashMap<Id, (CallId, bool)>,
+    /// Places under the limits of turns at once; none while it waits for other sessions, or for a place.
+    place: Standing,
     records: VecDeque<(Record, Reply)>,
     set_cancel: watch::Sender<bool>,
     cancel: Cancel,
     /// Calls that are to be started, in order.
     starting: VecDeque<ToolStart>,
     checkpointed_at: Timestamp,
+    /// The limit that ends it.
+    refusal: Option<Arc<str>>,
 }
 
 enum Next {
     Cancelled(EndReason),
     Recorded(Record, Result<Answer, EngineError>),
     Tool(CallId, ToolOutcome),
+    /// There is a place, or a reason to wait for one.
+    Placed(Option<NoPlace>),
     Model(Asked),
 }
 
@@ -153,12 +166,21 @@ impl<'a> Driver<'a> {
             deltas: Deltas::new(),
             tools: JoinSet::new(),
             calls: HashMap::new(),
+            place: Standing::new(&shared.places, Vec::new()),
             records: VecDeque::new(),
             set_cancel,
             cancel,
             starting: VecDeque::new(),
             checkpointed_at: shared.now(),
+            refusal: None,
         }
+    }
+
+    /// Looked at before each request: what is used up was used by steps that are on record.
+    fn is_out_of_budget(&mut self) -> Result<bool, EngineError> {
+        let refusal = self.shared.spent(self.session)?;
+        self.refusal = refusal.map(|refusal| refusal.to_string().into());
+        Ok(self.refusal.is_some())
     }
 
     async fn drive(&mut self) {
@@ -192,6 +214,10 @@ impl<'a> Driver<'a> {
                 Next::Tool(call, outcome) => {
                     self.mailbox.live.call_ends(&call);
                     Input::ToolEnded { call, outcome }
+                }
+                Next::Placed(short) => {
+                    self.note(short.map(Note::Place));
+                    continue;
                 }
                 Next::Model(asked) => {
                     if self.take_deltas().is_err() {
@@ -244,11 +270,16 @@ impl<'a> Driver<'a> {
                             "the tool failed on a fault of its own",
                         ).into()),
                     };
-                    if let Some(call) = self.calls.remove(&id) {
+                    if let Some((call, _)) = self.calls.remove(&id) {
                         return Next::Tool(call, outcome);
                     }
                 }
-                asked = read(self.asking.as_mut(), &mut self.deltas) => return Next::Model(asked),
+                placed = self.place.taken(), if self.asking.is_some() && !self.place.is_taken() => {
+                    return Next::Placed(placed);
+                }
+                asked = read(self.asking.as_mut(), &mut self.deltas), if self.place.is_taken() => {
+                    return Next::Model(asked);
+                }
             }
         }
     }
@@ -347,6 +378,9 @@ impl<'a> Driver<'a> {
                 };
                 self.record(Record::Cut(restated), command)
             }
+            Output::Ask(_) if self.is_out_of_budget()? => {
+                self.carry_out(Input::Cancel(EndReason::Budget))
+            }
             Output::Ask(request) => {
                 if !std::mem::replace(&mut self.shows, true) {
                     self.note(None);
@@ -384,6 +418,7 @@ impl<'a> Driver<'a> {
                 self.tools.abort_all();
                 self.calls.clear();
                 let step = step.map(|step| self.prepared.priced(step));
+                let error = error.or_else(|| self.refusal.take());
                 self.record(
                     Record::End,
                     Command::EndTurn {
@@ -417,6 +452,7 @@ impl<'a> Driver<'a> {
             let Some(tool) = self.prepared.compiled.belt.get(&name).cloned() else {
                 continue;
             };
+            let waits = tool.waits();
             self.mailbox.live.call_begins(&call, &name);
             let context = CallContext {
                 caller: Caller {
@@ -436,9 +472,16 @@ impl<'a> Driver<'a> {
                     let task = self
                         .tools
                         .spawn(async move { run.await.unwrap_or_else(|_fault| fault()) });
-                    self.calls.insert(task.id(), call);
+                    self.calls.insert(task.id(), (call, waits));
                 }
             }
+        }
+        // Whoever only waits for others leaves its places to them.
+        if self.asking.is_none()
+            && !self.calls.is_empty()
+            && self.calls.values().all(|(_, waits)| *waits)
+        {
+            self.place.give_up();
         }
         None
     }

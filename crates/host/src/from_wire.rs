@@ -6,7 +6,7 @@ use std::str::FromStr;
 use attache_engine::parts::{Kind, PageQuery};
 use attache_engine::{EngineError, Environment};
 use attache_protocol::{Command, EventKind, HistoryQuery, PAGE_LIMIT};
-use attache_session::{ErrorCode, SessionId, Timestamp};
+use attache_session::{BudgetChange, ErrorCode, SessionId, Timestamp};
 use sha2::{Digest, Sha256};
 
 /// Longest input, in bytes.
@@ -47,6 +47,12 @@ pub(crate) fn text(text: &str) -> Result<(), EngineError> {
         ));
     }
     Ok(())
+}
+
+/// Limits as they are written; none changes none.
+pub(crate) fn budget(text: Option<&str>) -> Result<BudgetChange, EngineError> {
+    BudgetChange::parse(text.unwrap_or_default())
+        .map_err(|error| EngineError::new(ErrorCode::InvalidArguments, format!("budget: {error}")))
 }
 
 /// A cursor. A time that is cut short means the moment before its unit begins.

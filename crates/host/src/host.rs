@@ -245,7 +245,9 @@ impl Host {
             first_message,
             environment,
             detached,
+            budget,
         } = new;
+        let budget = from_wire::budget(budget.as_deref())?;
         let id = from_wire::session(&session_id)?;
         if let Some(text) = &first_message {
             from_wire::text(text)?;
@@ -275,6 +277,7 @@ impl Host {
                 environment,
                 continue_in_background: detached,
                 runs_turns: true,
+                budget,
             })
             .await
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use attache_engine::{EngineError, Models, NewRoot};
-use attache_session::{ErrorCode, SessionId};
+use attache_session::{BudgetChange, ErrorCode, SessionId};
 
 use crate::from_wire;
 use crate::host::{Host, Prepared};
@@ -86,6 +86,7 @@ impl Host {
             environment,
             continue_in_background: true,
             runs_turns: false,
+            budget: BudgetChange::default(),
         };
         self.engine().create_root(new).await
     }

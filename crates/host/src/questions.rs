@@ -3,7 +3,9 @@
 
 use attache_engine::parts::RowFilter;
 use attache_engine::{EngineError, EngineHandle, SessionRow};
-use attache_protocol::{AgentView, Answer, FRAME_LIMIT, HistoryPage, QueueRef, encoded_len};
+use attache_protocol::{
+    AgentView, Answer, FRAME_LIMIT, HistoryPage, LimitView, QueueRef, encoded_len,
+};
 use attache_session::{
     Answer as Decided, Command as Rule, ErrorCode, Immediacy, Position, QueueId, SessionId,
 };
@@ -249,4 +251,18 @@ pub(crate) fn agent(entry: attache_engine::CatalogEntry) -> AgentView {
             error: Some(error),
         },
     }
+}
+
+/// The limits that stand at a session.
+pub(crate) fn budget(engine: &EngineHandle, id: &str) -> Result<Answer, EngineError> {
+    let (limits, paused) = engine.budget(from_wire::session(id)?)?;
+    let limits = limits.iter().map(|it| LimitView {
+        limit: it.limit.as_str().to_owned(),
+        used: it.used.map(|used| it.limit.in_units(used)),
+        most: it.limit.in_units(it.most),
+    });
+    Ok(Answer::Budget {
+        limits: limits.collect(),
+        paused,
+    })
 }

@@ -91,6 +91,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         usage: tokens,
         spent,
         context_tokens,
+        bounds,
     } = &*view.summary;
     let live = view.turn().is_some();
     let mut waiting_for: Vec<String> = engine
@@ -127,6 +128,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         unread: view.unread.inputs + view.unread.notices,
         waiting_for,
         generation: generation.0,
+        paused: bounds.paused,
     }
 }
 

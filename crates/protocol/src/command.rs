@@ -54,6 +54,20 @@ pub enum Command {
         /// Variables of the viewer's surroundings.
         environment: BTreeMap<String, String>,
     },
+    /// The limits that stand at a session, and what is used of them; answered by `budget`.
+    GetBudget {
+        /// The session.
+        session_id: String,
+    },
+    /// Set or lift limits of a session's tree; answered by `done`.
+    SetBudget {
+        /// The session.
+        session_id: String,
+        /// As in a new session; empty changes none.
+        budget: String,
+        /// Whether nothing is spawned in its tree from now on; none leaves it as it is.
+        paused: Option<bool>,
+    },
     /// End the epoch now; answered by `done` with whether there was one.
     Terminate {
         /// The session.
@@ -159,6 +173,9 @@ pub struct NewSession {
     pub environment: BTreeMap<String, String>,
     /// Whether it goes on when this connection ends.
     pub detached: bool,
+    /// Limits of its tree as `KEY=VALUE,…`: `concurrent`, `agents`, `depth`, `tokens`, `usd`, `wall` (seconds),
+    /// `tool-calls`; `none` lifts one.
+    pub budget: Option<String>,
 }
 
 /// A queue of a session.
@@ -243,11 +260,30 @@ pub enum Answer {
         /// Those that can be named, and those that do not load.
         agents: Vec<AgentView>,
     },
+    /// What binds a session's tree.
+    Budget {
+        /// Its limits, in a fixed order.
+        limits: Vec<LimitView>,
+        /// Whether nothing is spawned in it.
+        paused: bool,
+    },
     /// The host.
     Host {
         /// What it is and does.
         host: HostView,
     },
+}
+
+/// A limit of a session's tree. Money is in dollars, time in seconds.
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct LimitView {
+    /// Its name: `concurrent`, `agents`, `depth`, `tokens`, `usd`, `wall` or `tool-calls`.
+    pub limit: String,
+    /// What is used of it; null where that is not counted.
+    pub used: Option<f64>,
+    /// The most that may be used.
+    pub most: f64,
 }
 
 /// An agent definition as a list shows it.

@@ -97,6 +97,8 @@ pub struct SessionView {
     pub waiting_for: Vec<String>,
     /// Its ownership generation.
     pub generation: u64,
+    /// Whether nothing is spawned in its tree until somebody lets it go on.
+    pub paused: bool,
 }
 
 /// When a queue's input may be taken.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use crate::birth::{Birth, NewSession};
+use crate::budget::{BudgetChange, Limit};
 use crate::event::{CallResult, Stamped};
 use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::mail::{Mail, MailId, NewMail, Notice};
@@ -125,6 +126,22 @@ pub enum Command {
         restated: Arc<str>,
         /// Tokens of the prompt before, as far as known.
         before: Option<u64>,
+    },
+    /// Set or lift limits of the tree below, or pause it.
+    SetBounds {
+        /// The limits.
+        change: BudgetChange,
+        /// Whether nothing is spawned from now on; none leaves it as it is.
+        paused: Option<bool>,
+    },
+    /// A limit that stands here is nearly used up; the session is told of it once.
+    NearlySpent {
+        /// The limit.
+        limit: Limit,
+        /// What is used.
+        used: u64,
+        /// The limit's value when that was found.
+        most: u64,
     },
     /// End the turn.
     EndTurn {

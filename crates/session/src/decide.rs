@@ -1,10 +1,11 @@
 //! What a command does to a state: the one entrance, and the draft that all rules write into.
 //!
-//! The rules are grouped by topic: [`input`] (queues), [`run`] (turns), [`lifecycle`] (epochs),
+//! The rules are grouped by topic: [`bounds`] (limits of a tree), [`input`] (queues), [`run`] (turns), [`lifecycle`] (epochs),
 //! [`lineage`] (children, holds, watches, sending) and [`mail`] (taking). After each of them the
 //! same two steps follow: a live session with deliverable input starts a turn, and a session that
 //! has settled tells its watchers. Both are part of the same append as their cause.
 
+mod bounds;
 mod input;
 mod lifecycle;
 mod lineage;
@@ -104,6 +105,10 @@ pub fn decide_within(
             restated,
             before,
         } => run::compact(&mut draft, *turn, *cut, step, restated, *before),
+        Command::SetBounds { change, paused } => Ok(bounds::set(&mut draft, change, *paused)),
+        Command::NearlySpent { limit, used, most } => {
+            Ok(bounds::nearly_spent(&mut draft, *limit, *used, *most, ids))
+        }
         Command::EndTurn {
             turn,
             reason,

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
+use crate::budget::{Bounds, Budget};
 use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::json::Json;
 use crate::outcome::{EndReason, StopReason};
@@ -57,6 +58,8 @@ pub struct Created {
     pub trust: Option<(Uuid, u64)>,
     /// Whether it goes on without viewers.
     pub continue_in_background: bool,
+    /// The limits that it and all below it have from its birth on.
+    pub budget: Budget,
 }
 
 /// Who wrote the result of a call.
@@ -210,6 +213,11 @@ pub enum Event {
         /// Tokens of the prompt before, as far as known.
         before: Option<u64>,
     },
+    /// What binds its tree is this from here on: limits, a pause, and of what it has been told.
+    BoundsSet {
+        /// All of it.
+        bounds: Arc<Bounds>,
+    },
     /// A note for people: never sent to the model.
     Noted {
         /// A stable code, as in the list of errors, or the end reason that it explains.
@@ -318,6 +326,7 @@ kinds! {
     CallEnded = "call-ended",
     TurnEnded = "turn-ended",
     Compacted = "compacted",
+    BoundsSet = "bounds-set",
     Noted = "noted",
     WatchSet = "watch-set",
     WatchEnded = "watch-ended",

@@ -6,6 +6,7 @@
 //! the shell around this crate commits the decisions and carries out their effects.
 
 mod birth;
+mod budget;
 mod code;
 mod command;
 mod cost;
@@ -26,6 +27,10 @@ mod turn;
 mod usage;
 
 pub use birth::{Birth, NewSession};
+pub use budget::{
+    Bill, Bounds, Budget, BudgetChange, BudgetError, Due, Limit, Payer, Refusal, dues, grant,
+    is_nearly_spent, may_spawn, spent,
+};
 pub use code::{Category, ErrorCode};
 pub use command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts};
 pub use cost::{Cost, Spent};

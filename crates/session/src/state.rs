@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use crate::budget::Bounds;
 use crate::cost::Spent;
 use crate::event::{Created, Event, Stamped};
 use crate::id::{CallId, Epoch, ItemId, Position, QueueId, SessionId, TurnId};
@@ -62,6 +63,8 @@ pub struct State {
     pub context_tokens: Option<u64>,
     /// Where the conversation was last cut for the model.
     pub cut: Cut,
+    /// What binds its tree.
+    pub bounds: Arc<Bounds>,
 }
 
 impl State {
@@ -94,6 +97,7 @@ impl State {
             spent: Spent::default(),
             context_tokens: None,
             cut: Cut::default(),
+            bounds: Arc::default(),
         }
     }
 
@@ -193,6 +197,12 @@ impl State {
                         holds: true,
                     })
                     .collect();
+                if !created.budget.is_none() {
+                    self.bounds = Arc::new(Bounds {
+                        budget: created.budget,
+                        ..Bounds::default()
+                    });
+                }
                 self.created = Some(Arc::clone(created));
             }
             Event::Started { epoch } => {
@@ -327,6 +337,7 @@ impl State {
                 self.context_tokens = None;
                 self.cut = *cut;
             }
+            Event::BoundsSet { bounds } => self.bounds = Arc::clone(bounds),
             Event::Noted { .. } | Event::Sent { .. } | Event::Unknown { .. } => {}
         }
     }

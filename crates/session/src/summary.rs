@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use crate::budget::Bounds;
 use crate::cost::Spent;
 use crate::id::{Epoch, SessionId, TurnId};
 use crate::outcome::{EndReason, Outcome, StopReason, named};
@@ -56,6 +57,8 @@ pub struct Summary {
     pub spent: Spent,
     /// Tokens of the newest prompt.
     pub context_tokens: Option<u64>,
+    /// What binds its tree.
+    pub bounds: Arc<Bounds>,
 }
 
 impl Summary {
@@ -94,6 +97,7 @@ impl Summary {
             usage: state.usage,
             spent: state.spent,
             context_tokens: state.context_tokens,
+            bounds: Arc::clone(&state.bounds),
         })
     }
 }

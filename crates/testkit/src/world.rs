@@ -9,7 +9,8 @@ use attache_engine::{
     SessionRow,
 };
 use attache_session::{
-    Created, Event, Generation, Json, Position, SessionId, Stamped, State, Summary, TurnId,
+    BudgetChange, Created, Event, Generation, Json, Position, SessionId, Stamped, State, Summary,
+    TurnId,
 };
 use attache_store::memory::MemoryStore;
 use attache_store::{Append, Store};
@@ -36,6 +37,11 @@ impl Catalog for Named {
     }
 }
 
+/// What a tree is not bound by unless a test says so.
+fn unlimited() -> BudgetChange {
+    BudgetChange::parse("concurrent=none,agents=none,depth=none").expect("it is a budget")
+}
+
 /// See the module.
 pub struct World {
     /// The engine.
@@ -47,6 +53,7 @@ pub struct World {
     store: Arc<dyn Store>,
     toolsets: Toolsets,
     definitions: Vec<Definition>,
+    budget: BudgetChange,
 }
 
 impl World {
@@ -109,7 +116,15 @@ impl World {
             store,
             toolsets,
             definitions,
+            budget: unlimited(),
         }
+    }
+
+    /// Roots have these limits from now on, over those that every root has.
+    #[must_use]
+    pub fn with_budget(mut self, budget: &str) -> Self {
+        self.budget = BudgetChange::parse(budget).expect("it is a budget");
+        self
     }
 
     /// The same store in the hands of another life of the host. Nothing of this one may run on.
@@ -119,8 +134,11 @@ impl World {
         let toolsets = self.toolsets.clone();
         let definitions = self.definitions.clone();
         let time = Arc::clone(&self.time);
+        let budget = self.budget.clone();
         drop(self);
-        Self::at(time, store, puppet, toolsets, definitions).await
+        let mut world = Self::at(time, store, puppet, toolsets, definitions).await;
+        world.budget = budget;
+        world
     }
 
     /// A root session, at work on `first` if there is one.
@@ -153,6 +171,7 @@ impl World {
             environment: Environment::default(),
             continue_in_background: false,
             runs_turns: true,
+            budget: self.budget.clone(),
         };
         self.engine
             .create_root(new)
@@ -172,6 +191,7 @@ impl World {
             environment: Environment::default(),
             continue_in_background: true,
             runs_turns: false,
+            budget: self.budget.clone(),
         };
         self.engine
             .create_root(new)
@@ -245,6 +265,7 @@ impl World {
             executor_bindings: Json::from_checked("[]"),
             trust: None,
             continue_in_background: false,
+            budget: attache_session::Budget::NONE,
         };
         let stamped = Stamped {
             at: attache_engine::Time::now(&*self.time),

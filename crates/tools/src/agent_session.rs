@@ -43,7 +43,7 @@ pub(crate) type Answer = Result<ToolOutcome, ToolError>;
 /// Makes a tool of a name, whether it changes state, a schema and an async function of context and arguments. What else
 /// it is (`may_repeat`) stands in parentheses behind the name.
 macro_rules! tool {
-    ($(#[$doc:meta])* $name:ident $(($is:ident))?, $changes:literal, $spec:expr, $call:path) => {
+    ($(#[$doc:meta])* $name:ident $(($($is:ident),+))?, $changes:literal, $spec:expr, $call:path) => {
         $(#[$doc])*
         pub(crate) struct $name(attache_agent::offer::ToolSpec);
 
@@ -62,9 +62,9 @@ macro_rules! tool {
                 $changes
             }
 
-            $(fn $is(&self) -> bool {
+            $($(fn $is(&self) -> bool {
                 true
-            })?
+            })+)?
 
             fn call<'a>(
                 &'a self,

@@ -16,6 +16,9 @@ struct Fan {
     peak: f64,
 }
 
+/// What a tree is bound by would be what is measured.
+const UNBOUND: &str = "concurrent=none,agents=none";
+
 /// Measures it.
 pub(super) fn run(program: &Program) -> Result<(), Failure> {
     let server = server::start()?;
@@ -24,12 +27,20 @@ pub(super) fn run(program: &Program) -> Result<(), Failure> {
         let prompt = replies::fan(children);
         let sync = disk::sync(&house.state())?;
 
-        let arguments = ["run", "--in-process", "--model", "openai/m", &prompt];
+        let arguments = [
+            "run",
+            "--in-process",
+            "--budget",
+            UNBOUND,
+            "--model",
+            "openai/m",
+            &prompt,
+        ];
         let alone = measure(runs, children, || house.run(&arguments), None)?;
         print("in-process", children, runs, &alone, &sync);
 
         let daemon = house.daemon()?;
-        let arguments = ["run", "--model", "openai/m", &prompt];
+        let arguments = ["run", "--budget", UNBOUND, "--model", "openai/m", &prompt];
         let served = measure(
             runs,
             children,

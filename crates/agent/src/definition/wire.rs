@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::parameters::Parameter;
 use super::{Definition, DefinitionError, Limits, SubAgent, is_name, keys, places};
+use crate::budgets::{budget_of, budget_to_json};
 
 #[derive(Serialize, Deserialize)]
 #[serde(
@@ -36,6 +37,8 @@ pub(super) struct Written {
     parameters: Vec<WrittenParameter>,
     #[serde(default)]
     limits: WrittenLimits,
+    #[serde(default, skip_serializing_if = "serde_json::Map::is_empty")]
+    budget: serde_json::Map<String, Value>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     working_directory: Option<String>,
 }
@@ -148,6 +151,7 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
         sub_agents,
         parameters,
         limits,
+        budget,
         working_directory,
     } = written;
     if !is_name(&name) {
@@ -172,6 +176,7 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
     if limits.iteration_limit == Some(0) {
         return Err("limits.iteration-limit: must be at least 1".to_owned());
     }
+    let budget = budget_of(&budget).map_err(|error| format!("budget: {error}"))?;
     let sub_agents = sub_agents
         .into_iter()
         .map(sub_agent)
@@ -197,6 +202,7 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
         sub_agents,
         parameters,
         limits,
+        budget,
         working_directory,
     })
 }
@@ -282,6 +288,7 @@ fn to_written(definition: &Definition) -> Written {
         sub_agents,
         parameters,
         limits,
+        budget,
         working_directory,
     } = definition.clone();
     let Options {
@@ -343,6 +350,7 @@ fn to_written(definition: &Definition) -> Written {
         limits: WrittenLimits {
             iteration_limit: limits.iteration_limit,
         },
+        budget: budget_to_json(&budget),
         working_directory,
     }
 }

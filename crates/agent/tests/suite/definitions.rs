@@ -85,7 +85,12 @@ fn what_does_not_load_is_named_with_file_and_line() {
             "d.json:1",
             "at least 1",
         ),
-        ("{ \"name\": \"a\", \"budget\": {} }", "d.json:1", "budget"),
+        (
+            "{ \"name\": \"a\",\n \"budget\": { \"money\": 1 } }",
+            "d.json:2",
+            "budget: there is no limit \"money\"",
+        ),
+        ("{ \"name\": \"a\", \"cost\": {} }", "d.json:1", "cost"),
         ("{ \"name\": \"a\", \"tools\": [7] }", "d.json:1", "toolset"),
         (
             "{ \"name\": \"a\", \"options\": { \"extra\": { \"api_key\": \"sk\" } } }",

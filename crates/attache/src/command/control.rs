@@ -110,7 +110,7 @@ pub(crate) async fn rm(id: &str, yes: bool, output: &Output) -> Result<u8, Failu
     Ok(0)
 }
 
-fn told(output: &Output, id: &str, what: &str, changed: bool, otherwise: &str) {
+pub(crate) fn told(output: &Output, id: &str, what: &str, changed: bool, otherwise: &str) {
     let value = json!({ "session_id": id, "ok": true, "changed": changed });
     output.data(&value, || {
         let what = if changed { what } else { otherwise };

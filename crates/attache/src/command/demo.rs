@@ -25,6 +25,7 @@ pub(crate) async fn demo(dir: Option<PathBuf>, output: &Output) -> Result<u8, Fa
         ),
         environment: link::environment(),
         detached: false,
+        budget: None,
     };
     follow::run(link, new, Follow { tree: true }, output).await
 }

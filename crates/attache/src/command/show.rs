@@ -5,7 +5,7 @@ use attache_client::{ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
-use super::{done, session};
+use super::{budget, done, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
@@ -39,13 +39,19 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     let rows = link.client.sessions(Some(&session.session_id)).await?;
     let total = Total::of_tree(&rows);
     total.put(&mut value);
+    let (limits, paused) = budget::of(&link.client, &session.session_id).await?;
+    value["limits"] = budget::shape(&limits);
+    value["paused"] = paused.into();
     value["queues"] = Value::Array(mirror.queues.iter().map(shape::queue).collect());
     value["events"] = Value::Array(mirror.items.iter().map(shape::item).collect());
     output.data(&value, || {
         let mut text = String::new();
         if let Value::Object(members) = &value {
             for (name, member) in members {
-                if matches!(name.as_str(), "events" | "queues" | "usage" | "tree_usage") {
+                if matches!(
+                    name.as_str(),
+                    "events" | "queues" | "usage" | "tree_usage" | "limits"
+                ) {
                     continue;
                 }
                 let shown = match member {
@@ -59,6 +65,9 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
         text.push_str(&format!("{:<22}{}\n", "usage", value["usage"]));
         if let Some(total) = total.shown() {
             text.push_str(&format!("{:<22}{total}\n", "with its sub-agents"));
+        }
+        for limit in &limits {
+            text.push_str(&format!("{:<22}{}\n", "limit", budget::line(limit)));
         }
         for queue in mirror.queues.iter().filter(|queue| !queue.items.is_empty()) {
             for item in &queue.items {

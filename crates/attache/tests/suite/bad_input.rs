@@ -33,7 +33,7 @@ fn commands(house: &House) -> Vec<String> {
 fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
     match command {
         "chat" | "tree" | "show" | "wait" | "events" | "start" | "interrupt" | "terminate"
-        | "compact" => Some(vec![id]),
+        | "compact" | "budget" | "pause" | "resume" => Some(vec![id]),
         "send" => Some(vec![id, "text"]),
         "rm" => Some(vec![id, "--yes"]),
         "mcp" => Some(vec!["--root", id]),
@@ -181,6 +181,11 @@ fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)>
             ("", 3, "there is no session"),
             ("none", 3, "there is no session"),
         ],
+        ("run" | "chat", "--budget") | ("budget", "[CHANGE]") => &[
+            ("tokens", 2, "tokens takes a number"),
+            ("money=1", 2, "there is no limit \"money\""),
+            ("depth=1,depth=2", 2, "depth is there twice"),
+        ],
         ("run" | "chat", "--param") => &[
             ("novalue", 2, "NAME=VALUE"),
             ("=1", 2, "NAME=VALUE"),
@@ -240,9 +245,12 @@ fn line_with<'a>(
         "run" => line.push(with("<PROMPT>", "x")),
         "send" => line.extend([with("<ID>", id), with("<TEXT>", "x")]),
         "completions" => line.push(with("<SHELL>", "bash")),
-        "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" | "compact" => {
+        "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" | "compact"
+        | "pause" | "resume" => {
             line.push(with("<ID>", id));
         }
+        "budget" if argument == "[CHANGE]" => line.extend([id.as_ref(), value]),
+        "budget" => line.push(with("<ID>", id)),
         _ if argument.starts_with('[') => line.push(value),
         _ => {}
     }

@@ -141,7 +141,10 @@ fn a_tree_that_grows_for_ever_ends_within_five_seconds() {
         let house = House::new();
         let script = house.file("grow.json", GROW);
         let model = format!("scripted/{}", script.display());
-        let start = ["run", "--detach", "--json", "--model", &model, "grow"];
+        let limits = "concurrent=none,agents=none,depth=none";
+        let start = [
+            "run", "--detach", "--json", "--model", &model, "--budget", limits, "grow",
+        ];
         let started = house.run(&start).well().json();
         let id = started["session_id"].as_str().unwrap().to_owned();
         until("it has grown", || house.ls().len() > 150);

@@ -14,7 +14,7 @@ use crate::stub::{
 
 /// Stored kinds of the walk, each with the numbers of its appends that are tried. The first append
 /// of a session holds the first five; their second is a later one, alone.
-const POINTS: [(&str, &[u32]); 22] = [
+const POINTS: [(&str, &[u32]); 23] = [
     ("created", &[1, 2]),
     ("started", &[1, 2]),
     ("queued", &[1, 2]),
@@ -35,6 +35,7 @@ const POINTS: [(&str, &[u32]); 22] = [
     ("parent-holds", &[1]),
     ("queue-set", &[1]),
     ("compacted", &[1]),
+    ("bounds-set", &[1]),
     ("noted", &[1]),
     ("stopped", &[1]),
 ];
@@ -155,6 +156,9 @@ fn killed_at(point: &str) {
         }
         if point.starts_with("compacted") {
             house.run(&["compact", id]);
+        }
+        if point.starts_with("bounds-set") {
+            house.run(&["budget", id, "tokens=100000,agents=9"]);
         }
         house.run(&["terminate", id]);
     }

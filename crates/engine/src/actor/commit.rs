@@ -7,6 +7,7 @@ use attache_session::{
 use attache_store::{Append, Born, Refused};
 
 use super::{Actor, Standing, streamed};
+use crate::bounds::charge;
 use crate::error::EngineError;
 use crate::plan::{Plan, Work, read_answer};
 
@@ -144,6 +145,15 @@ impl Actor<'_> {
             .iter()
             .filter_map(|birth| Born::of(birth, Generation(1)))
             .collect();
+        let dues = self
+            .shared
+            .dues(
+                self.session,
+                &plan.scratch.bounds,
+                &plan.events,
+                plan.births.len(),
+            )
+            .map_err(|error| Refused::Failed(error.to_string()))?;
         let append = Append {
             session: self.session,
             generation: self.generation,
@@ -152,7 +162,7 @@ impl Actor<'_> {
             summary,
             mail: std::mem::take(&mut plan.mail),
             taken: std::mem::take(&mut plan.taken),
-            charges: Vec::new(),
+            charges: dues.iter().map(charge).collect(),
             births,
             links: std::mem::take(&mut plan.links),
             command: plan.command.take(),
@@ -168,12 +178,16 @@ impl Actor<'_> {
         }
         #[cfg(feature = "fault")]
         plan.kinds.extend(attache_store::fault::kinds(&append));
-        self.shared
-            .config
-            .store
-            .commit(append)
-            .await
-            .map(|_position| ())
+        match self.shared.config.store.commit(append).await {
+            Ok(_position) => {
+                plan.dues = dues;
+                Ok(())
+            }
+            Err(refused) => {
+                self.shared.busy.take_back(&dues);
+                Err(refused)
+            }
+        }
     }
 
     /// Registers epochs before the append that starts them: no reader ever sees one of them

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use attache_session::{Effect, Event, Position, Stamped, TurnId};
+use attache_session::{Birth, Due, Effect, Event, Limit, Position, Stamped, TurnId};
 use attache_store::LogItem;
 
 use super::Actor;
@@ -25,6 +25,8 @@ impl Actor<'_> {
             effects,
             answers,
             touched,
+            births,
+            dues,
             ..
         } = plan;
         self.state = scratch;
@@ -41,6 +43,7 @@ impl Actor<'_> {
         let began = events
             .iter()
             .any(|stamped| matches!(stamped.event, Event::Started { .. }));
+        self.bind(&births, &events, &dues);
         if !events.is_empty() {
             self.publish(from, events);
         }
@@ -69,6 +72,30 @@ impl Actor<'_> {
                 Effect::Wake { session } => self.shared.wake(session),
             }
         }
+    }
+
+    /// Makes known whose limits have changed, and has those told whose limits run out.
+    fn bind(&self, births: &[Birth], events: &[Stamped], dues: &[Due]) {
+        let shared = self.shared;
+        for birth in births {
+            let spawner = Some(self.session);
+            shared
+                .bounds
+                .put(birth.session, spawner, &birth.state.bounds);
+        }
+        for stamped in events {
+            match &stamped.event {
+                Event::BoundsSet { bounds } => {
+                    let spawner = self.state.parents.first().map(|parent| parent.id);
+                    shared.bounds.put(self.session, spawner, bounds);
+                    let most = bounds.budget.get(Limit::Concurrent);
+                    shared.places.set_most(self.session, most);
+                }
+                Event::Stopped { .. } => shared.bounds.forget(self.session),
+                _ => {}
+            }
+        }
+        shared.tell_of(dues);
     }
 
     fn publish(&self, from: Position, events: Vec<Stamped>) {

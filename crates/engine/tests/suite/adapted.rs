@@ -300,6 +300,7 @@ async fn g11_a_schema_that_a_provider_refuses_is_adapted_and_a_note_names_the_to
         environment: Environment::default(),
         continue_in_background: false,
         runs_turns: true,
+        budget: attache_session::BudgetChange::default(),
     };
     let root = first.create_root(new).await.expect("a root is created");
     quiet(&first, root).await;

@@ -1,6 +1,7 @@
 //! The engine at work over a store in memory: crashes at every commit, and seeded simulations.
 
 mod adapted;
+mod budgets;
 mod crashes;
 mod endings;
 mod limits;

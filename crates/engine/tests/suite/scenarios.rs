@@ -5,7 +5,9 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
-use attache_session::{Answer, Command, Event, Immediacy, ItemId, Origin, QueueId, SessionId};
+use attache_session::{
+    Answer, BudgetChange, Command, Event, Immediacy, ItemId, Origin, QueueId, SessionId,
+};
 use attache_testkit::{Gate, World};
 use serde_json::json;
 
@@ -305,6 +307,22 @@ pub(crate) const SCENARIOS: &[(&str, Scenario)] = &[
             stage.world.quiet(root).await;
         })
     }),
+    (
+        "a tree is bound, and a child of it gives its place back",
+        |stage| {
+            Box::pin(async {
+                let root = stage.root(None).await;
+                let change =
+                    BudgetChange::parse("agents=2,depth=2,concurrent=1").expect("a budget");
+                // A crash may come first.
+                let _set = stage.world.engine.set_budget(root, change, None).await;
+                let made = json!({ "initial_message": "hello" });
+                stage.world.call(root, "agent_session_create", made).await;
+                stage.world.quiet(root).await;
+                let _ended = stage.world.engine.terminate(root).await;
+            })
+        },
+    ),
     ("a session without turns is told and reads", |stage| {
         Box::pin(async {
             let root = stage.world.turnless_root("puppet/puppet").await;

@@ -50,6 +50,7 @@ pub(crate) fn created(root: SessionId, parents: &[SessionId]) -> Created {
         executor_bindings: Json::from_checked("[]"),
         trust: None,
         continue_in_background: false,
+        budget: attache_session::Budget::NONE,
     }
 }
 

@@ -1,6 +1,7 @@
 //! The rules of a session, walked through their interface: tables of every allowed and every
 //! forbidden step, random sequences, and small worlds searched to their ends.
 
+mod bounds;
 mod desk;
 mod events;
 mod lifecycle;

@@ -4,8 +4,8 @@
 use std::fmt::Write as _;
 
 use attache_session::{
-    Command, Cut, Decision, EndReason, Immediacy, MailBody, Origin, QueueId, Rejected, Starts,
-    StopReason,
+    BudgetChange, Command, Cut, Decision, EndReason, Immediacy, Limit, MailBody, Origin, QueueId,
+    Rejected, Starts, StopReason,
 };
 
 use crate::desk::{
@@ -93,10 +93,12 @@ fn place(command: &Command) -> usize {
         Command::Compact { .. } => 21,
         Command::Acknowledge { .. } => 22,
         Command::Note { .. } => 23,
+        Command::SetBounds { .. } => 24,
+        Command::NearlySpent { .. } => 25,
     }
 }
 
-const COMMANDS: usize = 24;
+const COMMANDS: usize = 26;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -219,6 +221,28 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
         ("all results", results(turn, &["a", "b"])),
         ("a result twice", results(turn, &["b", "b"])),
         ("results of another turn", results(stale, &[])),
+        (
+            "set a limit",
+            Command::SetBounds {
+                change: BudgetChange::parse("tokens=9").expect("a budget"),
+                paused: None,
+            },
+        ),
+        (
+            "let a tree go on that is not paused",
+            Command::SetBounds {
+                change: BudgetChange::default(),
+                paused: Some(false),
+            },
+        ),
+        (
+            "a limit that does not stand here is nearly used up",
+            Command::NearlySpent {
+                limit: Limit::Tokens,
+                used: 8,
+                most: 9,
+            },
+        ),
         ("note", note(turn)),
         ("note of another turn", note(stale)),
         (

@@ -122,6 +122,7 @@ impl Author {
             executor_bindings: Json::empty_object(),
             trust: Some((uuid(9_001), 3)),
             continue_in_background: false,
+            budget: attache_session::Budget::of_a_root(),
         };
         vec![
             Event::Created(Arc::new(created)),

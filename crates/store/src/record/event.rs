@@ -8,7 +8,9 @@ use attache_session::{CallId, Created, Json, SessionId};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::parts::{CallRecord, Count, ItemRecord, PictureRecord, StepRecord};
+use super::parts::{
+    BoundsRecord, BudgetRecord, CallRecord, Count, ItemRecord, PictureRecord, StepRecord,
+};
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct CreatedRecord {
@@ -37,6 +39,8 @@ pub(super) struct CreatedRecord {
     pub(super) trust: Option<(Uuid, Count)>,
     #[serde(default)]
     pub(super) continue_in_background: bool,
+    #[serde(default, skip_serializing_if = "BudgetRecord::is_none")]
+    pub(super) budget: BudgetRecord,
 }
 
 /// A session of a time before this could be told runs turns.
@@ -182,6 +186,12 @@ pub(super) struct CompactedRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+pub(super) struct BoundsSetRecord {
+    #[serde(default)]
+    pub(super) bounds: BoundsRecord,
+}
+
+#[derive(Serialize, Deserialize)]
 pub(super) struct NotedRecord {
     #[serde(default)]
     pub(super) code: Arc<str>,
@@ -240,6 +250,7 @@ impl CreatedRecord {
             executor_bindings,
             trust,
             continue_in_background,
+            budget,
         } = created;
         Self {
             name: Arc::clone(name),
@@ -255,6 +266,7 @@ impl CreatedRecord {
             executor_bindings: executor_bindings.shared(),
             trust: trust.map(|(profile, tag)| (profile, Count(tag))),
             continue_in_background: *continue_in_background,
+            budget: BudgetRecord::of(budget),
         }
     }
 
@@ -273,6 +285,7 @@ impl CreatedRecord {
             executor_bindings,
             trust,
             continue_in_background,
+            budget,
         } = self;
         Created {
             name,
@@ -288,6 +301,7 @@ impl CreatedRecord {
             executor_bindings: Json::from_checked(executor_bindings),
             trust: trust.map(|(profile, tag)| (profile, tag.0)),
             continue_in_background,
+            budget: budget.value(),
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Parts that several records have, each with its two conversions.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use attache_session::{
-    CallId, Cost, Immediacy, ItemId, Json, NewCall, Origin, Picture, QueueId, QueuedItem,
-    SessionId, StepText, Usage, WatchId,
+    Bounds, Budget, CallId, Cost, Immediacy, ItemId, Json, Limit, NewCall, Origin, Picture,
+    QueueId, QueuedItem, SessionId, StepText, Usage, WatchId,
 };
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -56,6 +57,80 @@ impl<'de> Deserialize<'de> for Count {
             }
         }
         from.deserialize_any(Number)
+    }
+}
+
+/// Limits by name, in the units of the counters. A limit of another version is passed over.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(super) struct BudgetRecord(BTreeMap<String, Count>);
+
+impl BudgetRecord {
+    pub(super) fn of(budget: &Budget) -> Self {
+        let limits = budget.iter();
+        Self(
+            limits
+                .map(|(limit, most)| (limit.as_str().to_owned(), Count(most)))
+                .collect(),
+        )
+    }
+
+    pub(super) fn value(self) -> Budget {
+        let mut budget = Budget::NONE;
+        for (name, Count(most)) in self.0 {
+            if let Some(limit) = Limit::parse(&name) {
+                budget.set(limit, Some(most));
+            }
+        }
+        budget
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+/// What binds a tree.
+#[derive(Clone, PartialEq, Eq, Default, Debug, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct BoundsRecord {
+    #[serde(skip_serializing_if = "BudgetRecord::is_none")]
+    budget: BudgetRecord,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    paused: bool,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    told: Vec<String>,
+}
+
+impl BoundsRecord {
+    pub(super) fn of(bounds: &Bounds) -> Self {
+        let Bounds {
+            budget,
+            paused,
+            told,
+        } = bounds;
+        Self {
+            budget: BudgetRecord::of(budget),
+            paused: *paused,
+            told: told.iter().map(|limit| limit.as_str().to_owned()).collect(),
+        }
+    }
+
+    pub(super) fn value(self) -> Bounds {
+        let Self {
+            budget,
+            paused,
+            told,
+        } = self;
+        Bounds {
+            budget: budget.value(),
+            paused,
+            told: told.iter().filter_map(|name| Limit::parse(name)).collect(),
+        }
+    }
+
+    pub(super) fn is_none(&self) -> bool {
+        *self == Self::default()
     }
 }
 

@@ -238,6 +238,12 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
                 result,
             }
         }
+        "bounds-set" => {
+            let BoundsSetRecord { bounds } = read(fields)?;
+            Event::BoundsSet {
+                bounds: Arc::new(bounds.value()),
+            }
+        }
         "noted" => {
             let NotedRecord { code } = read(fields)?;
             Event::Noted {

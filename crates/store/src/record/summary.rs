@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::event::is_yes;
-use super::parts::{Count, StepRecord, UsageRecord};
+use super::parts::{BoundsRecord, Count, StepRecord, UsageRecord};
 use super::{Opened, Unusable, seal};
 use crate::read::Partial;
 
@@ -105,6 +105,8 @@ struct Changing<'a> {
     usd_at_least: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     context: Option<Count>,
+    #[serde(skip_serializing_if = "BoundsRecord::is_none")]
+    bounds: BoundsRecord,
 }
 
 fn is_zero(count: &Count) -> bool {
@@ -140,6 +142,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         usage,
         spent,
         context_tokens,
+        bounds,
     } = summary;
     let changing = Changing {
         parents: parents.iter().map(|parent| parent.0).collect(),
@@ -156,6 +159,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         usd_nanos: spent.usd_nanos.map(Count),
         usd_at_least: spent.at_least,
         context: context_tokens.map(Count),
+        bounds: BoundsRecord::of(bounds),
     };
     seal("summary", None, changing)
 }
@@ -192,6 +196,7 @@ pub(crate) fn decode_summary(
         usd_nanos,
         usd_at_least,
         context,
+        bounds,
     } = serde_json::from_str(opened.fields()).map_err(broken)?;
     Ok(Summary {
         name,
@@ -218,6 +223,7 @@ pub(crate) fn decode_summary(
             at_least: usd_at_least,
         },
         context_tokens: context.map(|count| count.0),
+        bounds: Arc::new(bounds.value()),
     })
 }
 

@@ -8,9 +8,12 @@ use proptest::option;
 use proptest::prelude::*;
 use uuid::Uuid;
 
+use self::bounds::{bounds, budget};
+use self::pictures::picture;
 use super::*;
 use crate::read::Partial;
 
+mod bounds;
 mod pictures;
 mod summaries;
 
@@ -105,33 +108,29 @@ fn created() -> impl Strategy<Value = Event> {
         id(),
         trust,
         any::<(bool, bool, bool)>(),
+        budget(),
     )
-        .prop_map(|(names, root, parents, owning_profile, trust, flags)| {
-            let (name, agent, definition, model, working_directory, bindings) = names;
-            Event::Created(Arc::new(Created {
-                name,
-                agent,
-                definition: Json::from_checked(definition),
-                model,
-                working_directory,
-                root,
-                parents,
-                takes_input: flags.0,
-                runs_turns: flags.2,
-                owning_profile,
-                executor_bindings: Json::from_checked(bindings),
-                trust,
-                continue_in_background: flags.1,
-            }))
-        })
-}
-
-fn picture() -> impl Strategy<Value = Picture> {
-    (word(), word(), any::<u64>()).prop_map(|(media_type, base64, bytes)| Picture {
-        media_type,
-        base64,
-        bytes,
-    })
+        .prop_map(
+            |(names, root, parents, owning_profile, trust, flags, budget)| {
+                let (name, agent, definition, model, working_directory, bindings) = names;
+                Event::Created(Arc::new(Created {
+                    name,
+                    agent,
+                    definition: Json::from_checked(definition),
+                    model,
+                    working_directory,
+                    root,
+                    parents,
+                    takes_input: flags.0,
+                    runs_turns: flags.2,
+                    owning_profile,
+                    executor_bindings: Json::from_checked(bindings),
+                    trust,
+                    continue_in_background: flags.1,
+                    budget,
+                }))
+            },
+        )
 }
 
 fn result() -> impl Strategy<Value = CallResult> {
@@ -285,6 +284,14 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
                     step,
                     restated,
                     before,
+                })
+                .boxed()
+        ),
+        (
+            "bounds-set",
+            bounds()
+                .prop_map(|bounds| Event::BoundsSet {
+                    bounds: Arc::new(bounds)
                 })
                 .boxed()
         ),

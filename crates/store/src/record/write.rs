@@ -6,7 +6,9 @@ use std::sync::Arc;
 use attache_session::{CallResult, Event, ResultOrigin, Stamped};
 
 use super::event::*;
-use super::parts::{CallRecord, Count, ItemRecord, PictureRecord, StepRecord, queue_name};
+use super::parts::{
+    BoundsRecord, CallRecord, Count, ItemRecord, PictureRecord, StepRecord, queue_name,
+};
 use super::{Opened, Unusable, seal};
 
 /// An event as it is written; only an unknown one that is not the record it says it is has none.
@@ -155,6 +157,10 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
                 result: result.clone(),
             };
             seal(kind, observed, record)
+        }
+        Event::BoundsSet { bounds } => {
+            let bounds = BoundsRecord::of(bounds);
+            seal(kind, observed, BoundsSetRecord { bounds })
         }
         Event::Noted { code, text: _ } => {
             let code = Arc::clone(code);

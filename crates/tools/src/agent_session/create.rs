@@ -1,6 +1,7 @@
 //! `agent_session_create`: a child session, with its first input if there is one.
 
-use attache_agent::{CallContext, CreateChild, ToolOutcome};
+use attache_agent::session::BudgetChange;
+use attache_agent::{CallContext, CreateChild, ToolError, ToolOutcome, budget_of};
 use serde_json::{Value, json};
 
 use super::{Answer, tool};
@@ -35,6 +36,20 @@ tool!(
                 "type": "object",
                 "description": "Values of the definition's parameters.",
                 "additionalProperties": { "type": "string" }
+            },
+            "budget": {
+                "type": "object",
+                "description": "Limits of the child and all below it, each a part of what is left of yours.",
+                "properties": {
+                    "concurrent": { "type": "number", "description": "Turns at once." },
+                    "agents": { "type": "number", "description": "Living sub-agents below it." },
+                    "depth": { "type": "number", "description": "Generations below it." },
+                    "tokens": { "type": "number" },
+                    "usd": { "type": "number", "description": "Dollars." },
+                    "wall": { "type": "number", "description": "Seconds of work." },
+                    "tool-calls": { "type": "number" }
+                },
+                "additionalProperties": false
             }
         }),
         &[]
@@ -69,12 +84,20 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
         }
         Some(other) => return Err(wrong_type("parameters", "an object", &other)),
     }
+    let budget = match arguments.take("budget") {
+        None => BudgetChange::default(),
+        Some(Value::Object(limits)) => {
+            budget_of(&limits).map_err(|error| ToolError::invalid(format!("budget: {error}")))?
+        }
+        Some(other) => return Err(wrong_type("budget", "an object", &other)),
+    };
     let new = CreateChild {
         definition,
         initial_message: arguments.long_text("initial_message")?,
         name: arguments.text("name")?,
         working_directory: arguments.text("working_directory")?,
         parameters,
+        budget,
     };
     arguments.done()?;
     let child = context.sessions.create(&context.caller, new).await?;

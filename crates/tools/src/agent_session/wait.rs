@@ -18,7 +18,7 @@ const EVENTS: usize = 20;
 
 tool!(
     /// The tool.
-    Wait(may_repeat),
+    Wait(may_repeat, waits),
     false,
     show::spec(
         "agent_session_wait",

@@ -2,8 +2,18 @@
 
 use attache_session::*;
 
-use super::read;
+use proptest::prelude::*;
+
+use super::{read, word};
 use crate::record::{encode_event, show_event};
+
+pub(super) fn picture() -> impl Strategy<Value = Picture> {
+    (word(), word(), any::<u64>()).prop_map(|(media_type, base64, bytes)| Picture {
+        media_type,
+        base64,
+        bytes,
+    })
+}
 
 #[test]
 fn a_result_without_pictures_is_written_as_ever_and_a_picture_is_shown_without_its_bytes() {

@@ -22,6 +22,7 @@ pub(super) fn summaries() -> impl Strategy<Value = Summary> {
         usage(),
         option::of(any::<u64>()),
         spent,
+        bounds(),
     );
     (names, lists, times, open, ends, counts).prop_map(
         |(names, lists, times, open, ends, counts)| Summary {
@@ -49,6 +50,7 @@ pub(super) fn summaries() -> impl Strategy<Value = Summary> {
                 at_least: counts.3.1,
             },
             context_tokens: counts.2,
+            bounds: std::sync::Arc::new(counts.4),
         },
     )
 }

@@ -1,0 +1,208 @@
+//! What each command of a viewer does, and what it is answered.
+
+use attache_engine::EngineError;
+use attache_protocol::{Answer, Command, FromHost};
+use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin};
+
+use super::{Connection, key_of};
+use crate::{from_wire, questions, streams, to_wire};
+
+impl Connection {
+    /// Carries a command out; none when the answer comes later, or was sent already.
+    pub(super) async fn answer(
+        &mut self,
+        id: &str,
+        command: Command,
+    ) -> Result<Option<Answer>, EngineError> {
+        let engine = self.host.engine().clone();
+        let key = (key_of(id), from_wire::digest(&command));
+        let done = |changed| Ok(Some(Answer::Done { changed }));
+        match command {
+            Command::CreateSession(new) => {
+                let detached = new.detached;
+                let session = from_wire::session(&new.session_id)?;
+                if is_unknown(engine.row(session))? {
+                    self.host.create(*new).await?;
+                    if !detached {
+                        self.own.insert(session);
+                    }
+                }
+                questions::session(&engine, session).map(Some)
+            }
+            Command::Enqueue {
+                session_id,
+                queue,
+                text,
+                start,
+                environment,
+            } => {
+                from_wire::text(&text)?;
+                let session = from_wire::session(&session_id)?;
+                let queue = questions::queue(&engine, session, queue).await?;
+                if start {
+                    let environment = self.host.environment_of(environment);
+                    engine.start(session, Some(environment)).await?;
+                }
+                let rule = Rule::Enqueue {
+                    item: None,
+                    queue,
+                    text: text.into(),
+                    origin: Origin::Viewer,
+                };
+                match engine.command(session, rule, Some(key)).await? {
+                    Decided::Accepted { item } => Ok(Some(Answer::Accepted {
+                        item_id: item.to_string(),
+                        status: to_wire::status(engine.row(session)?.status),
+                    })),
+                    _ => Err(EngineError::new(
+                        ErrorCode::Internal,
+                        "input without a receipt",
+                    )),
+                }
+            }
+            Command::StartSession {
+                session_id,
+                environment,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let environment = self.host.environment_of(environment);
+                let filled = engine.provide(session, environment)?;
+                let answer = engine.start(session, None).await?;
+                done(filled || answer != Decided::Unchanged)
+            }
+            Command::Compact {
+                session_id,
+                environment,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let environment = self.host.environment_of(environment);
+                engine.provide(session, environment)?;
+                self.compact(id.to_owned(), session);
+                Ok(None)
+            }
+            Command::Interrupt { session_id, tree } => done(
+                engine
+                    .interrupt(from_wire::session(&session_id)?, tree)
+                    .await?,
+            ),
+            Command::GetBudget { session_id } => questions::budget(&engine, &session_id).map(Some),
+            Command::SetBudget {
+                session_id,
+                budget,
+                paused,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let change = from_wire::budget(Some(&budget))?;
+                done(engine.set_budget(session, change, paused).await?)
+            }
+            Command::Terminate { session_id } => {
+                done(engine.terminate(from_wire::session(&session_id)?).await?)
+            }
+            Command::Delete { session_id } => {
+                engine.delete(from_wire::session(&session_id)?).await?;
+                done(true)
+            }
+            Command::Resolve { text } => questions::resolve(&engine, &text).map(Some),
+            Command::ListSessions {
+                root_session_id,
+                after_session_id,
+            } => {
+                let root = root_session_id
+                    .as_deref()
+                    .map(from_wire::session)
+                    .transpose()?;
+                let after = after_session_id
+                    .as_deref()
+                    .map(from_wire::session)
+                    .transpose()?;
+                questions::list(&engine, root, after).map(Some)
+            }
+            Command::GetSession { session_id } => {
+                questions::session(&engine, from_wire::session(&session_id)?).map(Some)
+            }
+            Command::ReadText {
+                session_id,
+                position,
+                offset,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                questions::text(&engine, session, position, offset).map(Some)
+            }
+            Command::PageHistory { session_id, query } => {
+                let session = from_wire::session(&session_id)?;
+                Ok(Some(Answer::History {
+                    page: questions::page(&engine, session, query)?,
+                }))
+            }
+            Command::Wait {
+                session_id,
+                reach,
+                timeout_seconds,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                engine.row(session)?;
+                self.wait(id.to_owned(), session, reach, timeout_seconds);
+                Ok(None)
+            }
+            Command::Attach { session_id } => {
+                let session = from_wire::session(&session_id)?;
+                let (snapshot, stream) = streams::attach(&engine, session).await?;
+                self.send(FromHost::answer(id, Answer::Done { changed: true }))
+                    .await;
+                self.send(snapshot).await;
+                let pump = tokio::spawn(stream.send_to(self.outbox.clone()));
+                if let Some(before) = self.sessions.insert(session, pump) {
+                    before.abort();
+                }
+                Ok(None)
+            }
+            Command::Detach { session_id } => {
+                let pump = self.sessions.remove(&from_wire::session(&session_id)?);
+                if let Some(pump) = &pump {
+                    pump.abort();
+                }
+                done(pump.is_some())
+            }
+            Command::Leave { session_id } => {
+                done(self.own.remove(&from_wire::session(&session_id)?))
+            }
+            Command::WatchTree { root_session_id } => {
+                let root = root_session_id
+                    .as_deref()
+                    .map(from_wire::session)
+                    .transpose()?;
+                let (frames, stream) = streams::watch_tree(&engine, root)?;
+                self.send(FromHost::answer(id, Answer::Done { changed: true }))
+                    .await;
+                for frame in frames {
+                    self.send(frame).await;
+                }
+                let pump = tokio::spawn(stream.send_to(self.outbox.clone()));
+                if let Some(before) = self.tree.replace(pump) {
+                    before.abort();
+                }
+                Ok(None)
+            }
+            Command::ListAgents { working_directory } => {
+                let entries = engine
+                    .catalog()
+                    .list(std::path::Path::new(&working_directory));
+                Ok(Some(Answer::Agents {
+                    agents: entries.into_iter().map(questions::agent).collect(),
+                }))
+            }
+            Command::HostStatus {} => Ok(Some(Answer::Host {
+                host: self.host.view(),
+            })),
+        }
+    }
+}
+
+/// Whether a session is not there; that it could not be looked for is another matter.
+fn is_unknown(row: Result<attache_engine::SessionRow, EngineError>) -> Result<bool, EngineError> {
+    match row {
+        Ok(_) => Ok(false),
+        Err(error) if error.code == ErrorCode::UnknownSession => Ok(true),
+        Err(error) => Err(error),
+    }
+}
