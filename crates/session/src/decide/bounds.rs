@@ -8,6 +8,7 @@ use crate::budget::{Bounds, BudgetChange, Limit};
 use crate::command::Answer;
 use crate::event::Event;
 use crate::id::{Ids, ItemId, QueueId, WatchId};
+use crate::outcome::EndReason;
 use crate::queue::Origin;
 
 /// A limit that is set anew is told of anew.
@@ -23,7 +24,8 @@ pub(super) fn set(draft: &mut Draft, change: &BudgetChange, paused: Option<bool>
     put(draft, bounds)
 }
 
-/// Tells the session, if it lives and has not been told.
+/// Tells the session, if it lives and has not been told. When nothing is left by then only people are: input would start a
+/// run that ends at once.
 pub(super) fn nearly_spent(
     draft: &mut Draft,
     limit: Limit,
@@ -40,6 +42,18 @@ pub(super) fn nearly_spent(
     bounds.told.push(limit);
     let about = state.id;
     put(draft, bounds);
+    if used >= most {
+        let text = format!(
+            "the budget of this session and its sub-agents is used up: {limit}, {} of {}",
+            limit.shown(used),
+            limit.shown(most)
+        );
+        draft.push(Event::Noted {
+            code: EndReason::Budget.as_str().into(),
+            text: text.into(),
+        });
+        return Answer::Done;
+    }
     let text = format!(
         "Four fifths of the budget of this session and its sub-agents are used: {limit}, {} of {}. At the limit every run \
          of the tree ends at its next step. Bring the work to an end, or leave out what can be left out.",

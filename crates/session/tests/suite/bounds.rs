@@ -57,6 +57,17 @@ fn a_session_is_told_once_of_each_value_of_a_limit() {
 }
 
 #[test]
+fn where_nothing_is_left_people_are_told_and_no_run_starts() {
+    let mut desk = Desk::new();
+    set(&mut desk, "tokens=100");
+    let decision = nearly(&mut desk, 120, 100);
+    let kinds: Vec<&str> = decision.events.iter().map(|it| it.event.kind()).collect();
+    assert_eq!(kinds, ["bounds-set", "noted"]);
+    assert!(decision.effects.is_empty());
+    assert_eq!(nearly(&mut desk, 150, 100).answer, Answer::Unchanged);
+}
+
+#[test]
 fn a_stopped_session_is_told_when_it_lives_again() {
     let mut desk = Desk::new();
     set(&mut desk, "tokens=100");
