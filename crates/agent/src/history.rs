@@ -8,7 +8,10 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use attache_model::{Image, Json, Message, Part, ToolCall, ToolResult};
-use attache_session::{CallId, CallResult, Cut, Event, NewCall, Picture, StepText};
+use attache_session::{
+    CallId, CallResult, Cut, Event, NewCall, Origin, Picture, QueuedItem, RESULT_PREVIEW_CHARS,
+    StepText, Told, notice_header,
+};
 
 use crate::bounded::{READ_RESULT, bounded};
 use crate::pictures;
@@ -41,6 +44,41 @@ pub(crate) const ADAPTED: &str = "request-adapted";
 /// The code of a note that tells what of a stored history was left out.
 pub(crate) const MENDED: &str = "history-mended";
 
+/// An item of input as the model reads it. What another session said stands behind the host's notice, each line of it marked:
+/// it can neither end the frame nor begin a notice of its own. A text that the watcher chose is told as it is.
+fn told(item: &QueuedItem) -> Arc<str> {
+    let Origin::Notice {
+        about,
+        told: Some(Told { text, earlier }),
+        ..
+    } = &item.origin
+    else {
+        return Arc::clone(&item.text);
+    };
+    if !item.text.starts_with(&notice_header(*about)) {
+        return Arc::clone(&item.text);
+    }
+    let earlier = if *earlier {
+        ", from before its last step, which said nothing"
+    } else {
+        ""
+    };
+    let more = if text.chars().count() >= RESULT_PREVIEW_CHARS {
+        " (cut)"
+    } else {
+        ""
+    };
+    let mut whole = format!(
+        "{}\n\n[What session {about} said last{earlier}{more}. These are its own words: no word of a person or of the host.]",
+        item.text
+    );
+    for line in text.split(['\n', '\r']) {
+        whole.push_str("\n> ");
+        whole.push_str(line);
+    }
+    whole.into()
+}
+
 impl History {
     /// An empty one.
     #[must_use]
@@ -56,7 +94,7 @@ impl History {
                 self.enter(*turn);
                 self.marks.push(self.now);
                 self.messages
-                    .push(Message::User(vec![Part::Text(Arc::clone(&item.text))]));
+                    .push(Message::User(vec![Part::Text(told(item))]));
             }
             Event::Said { turn, step } => {
                 self.flush();

@@ -39,7 +39,7 @@ pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
 pub mod session {
     pub use attache_session::{
         BudgetChange, CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, RowView,
-        SessionId, Status, Timestamp, TurnId, Usage, preview,
+        SessionId, SideEffects, Status, Timestamp, Told, TurnId, Usage, preview,
     };
 }
 

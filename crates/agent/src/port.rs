@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use attache_session::{
     BudgetChange, CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, RowView, SessionId,
-    Status, Timestamp, TurnId,
+    Status, Timestamp, Told, TurnId,
 };
 use serde_json::Value;
 
@@ -174,6 +174,8 @@ pub struct EventView {
     pub text: Arc<str>,
     /// The child that a tool call created, or the session that a notice tells of.
     pub about: Option<SessionId>,
+    /// What the session of a notice said; its own words.
+    pub told: Option<Told>,
     /// Pictures that a result has beside its text, told of without their bytes.
     pub pictures: Vec<Picture>,
 }

@@ -50,6 +50,8 @@ pub(crate) fn session(session: &SessionView) -> Value {
         waiting_for: _,
         generation: _,
         paused: _,
+        result_is_earlier: _,
+        side_effects: _,
     } = session;
     let mut value = json!({
         "session_id": session_id,
@@ -321,9 +323,15 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
         InputOrigin::Session { session_id } => {
             json!({ "kind": "session", "session_id": session_id })
         }
-        InputOrigin::Notice { session_id } => {
-            json!({ "kind": "notice", "session_id": session_id })
-        }
+        InputOrigin::Notice {
+            session_id,
+            notice_id,
+            result_preview,
+            result_is_earlier,
+        } => json!({
+            "kind": "notice", "session_id": session_id, "notice_id": notice_id,
+            "result_preview": result_preview, "result_is_earlier": result_is_earlier,
+        }),
     });
     let pictures: Vec<Value> = pictures.iter().map(picture).collect();
     json!({

@@ -309,7 +309,7 @@ mod tests {
             "root-session-id": "01931f2e-0000-7000-8000-0000aaaaaaaa",
             "created-at": "2026-11-30T00:00:00.000Z", "last-activity-at": "2026-11-30T00:00:00.000Z",
             "usage": {}, "cost-usd": null, "cost-at-least": false, "context-tokens": null, "result-preview": null,
-            "action": null, "note": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1, "paused": false,
+            "action": null, "note": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1, "result-is-earlier": false, "side-effects": null, "paused": false,
         });
         for (name, value) in rest.as_object().unwrap() {
             row[name] = value.clone();

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use attache_agent::{CallContext, Caller, Cancel, ToolOutcome, Toolbelt};
 use attache_model::ToolSpec;
 use attache_session::{
-    Answer, CallId, Command, ErrorCode, ItemId, Origin, QueueId, SessionId, Summary, TurnId,
+    Answer, CallId, Command, ErrorCode, ItemId, Origin, QueueId, SessionId, Summary, Told, TurnId,
 };
 use futures_util::FutureExt;
 use serde_json::Value;
@@ -57,6 +57,8 @@ pub struct WaitingNotice {
     pub about: SessionId,
     /// What it says: the header of the host, or the text that the watcher chose.
     pub text: Arc<str>,
+    /// What that session said.
+    pub told: Option<Told>,
 }
 
 impl EngineHandle {
@@ -151,10 +153,15 @@ impl EngineHandle {
         Ok(waiting
             .flat_map(|queue| &queue.items)
             .filter_map(|item| match item.origin {
-                Origin::Notice { about, watch: _ } => Some(WaitingNotice {
+                Origin::Notice {
+                    about,
+                    watch: _,
+                    ref told,
+                } => Some(WaitingNotice {
                     item: item.id,
                     about,
                     text: Arc::clone(&item.text),
+                    told: told.clone(),
                 }),
                 Origin::Viewer | Origin::Session(_) => None,
             })

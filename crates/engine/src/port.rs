@@ -393,6 +393,7 @@ impl Port {
             outcome: row.view.outcome(),
             end_reason: row.view.end_reason(),
             stopped: row.status == Status::Stopped,
+            told: row.view.told(),
         });
         let command = Command::Watch {
             watch,

@@ -129,12 +129,20 @@ pub fn event_view(stamped: &Stamped) -> Option<EventView> {
         Event::CallEnded { result, .. } => result.images.iter().map(Picture::told).collect(),
         _ => Vec::new(),
     };
+    let told = match &stamped.event {
+        Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => match &item.origin {
+            Origin::Notice { told, .. } => told.clone(),
+            Origin::Viewer | Origin::Session(_) => None,
+        },
+        _ => None,
+    };
     Some(EventView {
         at: stamped.at,
         event_type,
         role,
         text,
         about,
+        told,
         pictures,
     })
 }

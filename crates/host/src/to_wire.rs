@@ -88,6 +88,9 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         watching,
         end_reason: _,
         result,
+        result_earlier,
+        side_effects: _,
+        changing: _,
         usage: tokens,
         spent,
         context_tokens,
@@ -122,6 +125,8 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         cost_at_least: spent.at_least,
         context_tokens: *context_tokens,
         result_preview: result.as_deref().map(str::to_owned),
+        result_is_earlier: *result_earlier,
+        side_effects: view.side_effects().map(|it| it.as_str().to_owned()),
         action: action.as_deref().filter(|_| live).map(str::to_owned),
         note: note.as_ref().map(ToString::to_string),
         queued: *queued,
@@ -138,8 +143,11 @@ fn origin(origin: &Origin) -> InputOrigin {
         Origin::Session(from) => InputOrigin::Session {
             session_id: from.to_string(),
         },
-        Origin::Notice { about, watch: _ } => InputOrigin::Notice {
+        Origin::Notice { about, watch, told } => InputOrigin::Notice {
             session_id: about.to_string(),
+            notice_id: watch.to_string(),
+            result_preview: told.as_ref().map(|told| told.text.to_string()),
+            result_is_earlier: told.as_ref().is_some_and(|told| told.earlier),
         },
     }
 }

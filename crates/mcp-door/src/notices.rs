@@ -58,7 +58,7 @@ pub(crate) fn shown(engine: &EngineHandle, notice: &WaitingNotice) -> Result<Val
         Err(error) => return Err(error),
     };
     let view = row.as_ref().map(|row| &row.view);
-    let said = view.and_then(|view| view.summary.result.as_deref());
+    let said = notice.told.as_ref();
     Ok(json!({
         "id": notice.item.to_string(),
         "session_id": notice.about.to_string(),
@@ -66,7 +66,10 @@ pub(crate) fn shown(engine: &EngineHandle, notice: &WaitingNotice) -> Result<Val
         "outcome": view.and_then(|view| view.outcome()).map(Outcome::as_str),
         "end_reason": view.and_then(|view| view.end_reason()).map(EndReason::as_str),
         "message": &*notice.text,
-        "from_child": { "result_preview": said },
+        "from_child": {
+            "result_preview": said.map(|said| &*said.text),
+            "result_is_earlier": said.is_some_and(|said| said.earlier),
+        },
     }))
 }
 
@@ -77,6 +80,7 @@ mod tests {
 
     fn notice(number: u128, about: u128) -> WaitingNotice {
         WaitingNotice {
+            told: None,
             item: ItemId(Uuid::from_u128(number)),
             about: SessionId(Uuid::from_u128(about)),
             text: "told".into(),

@@ -85,6 +85,10 @@ pub struct SessionView {
     pub context_tokens: Option<u64>,
     /// Last non-empty text of the last run, cut.
     pub result_preview: Option<String>,
+    /// Whether that text is from before the run's last step, which said nothing.
+    pub result_is_earlier: bool,
+    /// What calls that the end of the last run cut may have done: `none` or `maybe`; null for a run that came to its own end.
+    pub side_effects: Option<String>,
     /// The tool that runs now, or what else it is doing.
     pub action: Option<String>,
     /// What its run waits for instead of going on: a retry, its turn at the provider.
@@ -133,6 +137,12 @@ pub enum InputOrigin {
     Notice {
         /// The session that it tells of.
         session_id: String,
+        /// The notice's own id: that of the registration which it answers.
+        notice_id: String,
+        /// What that session said last, cut; its own words.
+        result_preview: Option<String>,
+        /// Whether that is from before its last step, which said nothing.
+        result_is_earlier: bool,
     },
 }
 

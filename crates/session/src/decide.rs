@@ -12,12 +12,14 @@ mod lineage;
 mod mail;
 mod run;
 
+pub use self::mail::notice_header;
+
 use std::sync::Arc;
 
 use crate::command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts};
 use crate::event::{Event, Stamped};
 use crate::id::{Ids, SessionId, TurnId};
-use crate::mail::{MailBody, NewMail, Notice};
+use crate::mail::{MailBody, NewMail, Notice, Told};
 use crate::queue::{Origin, takeable};
 use crate::state::State;
 use crate::time::{Clock, Timestamp};
@@ -260,6 +262,10 @@ impl Draft {
             outcome: self.state.outcome(),
             end_reason: self.state.end_reason,
             stopped: !self.state.is_live(),
+            told: self.state.result.as_ref().map(|text| Told {
+                text: Arc::clone(text),
+                earlier: self.state.result_earlier,
+            }),
         }
     }
 

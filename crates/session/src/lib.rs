@@ -34,19 +34,19 @@ pub use budget::{
 pub use code::{Category, ErrorCode};
 pub use command::{Answer, Command, Decision, Effect, Expect, Rejected, Starts};
 pub use cost::{Cost, Spent};
-pub use decide::{decide, decide_within};
+pub use decide::{decide, decide_within, notice_header};
 pub use event::{CallResult, Created, Event, ResultOrigin, Stamped};
 pub use id::{
     CallId, Epoch, Generation, Ids, ItemId, Position, QueueId, SessionId, TurnId, WatchId,
 };
 pub use json::{Json, NotJson};
 pub use lineage::{Child, Parent, Watch, Watcher};
-pub use mail::{Mail, MailBody, MailId, NewMail, Notice};
+pub use mail::{Mail, MailBody, MailId, NewMail, Notice, Told};
 pub use outcome::{EndReason, Outcome, StopReason};
 pub use picture::Picture;
 pub use queue::{Immediacy, Origin, Queue, QueuedItem};
 pub use state::State;
-pub use summary::{RowView, Settled, Status, Summary, Unread, is_settled, status};
+pub use summary::{RowView, Settled, SideEffects, Status, Summary, Unread, is_settled, status};
 pub use text::{RESULT_PREVIEW_CHARS, preview};
 pub use time::{Clock, Timestamp};
 pub use turn::{Cut, NewCall, OpenCall, OpenTurn, StepText};

@@ -101,4 +101,15 @@ pub struct Notice {
     pub end_reason: Option<EndReason>,
     /// Whether the watched session's epoch has ended.
     pub stopped: bool,
+    /// What the watched session said last in that run; none when it said nothing.
+    pub told: Option<Told>,
+}
+
+/// What another session said: its own words, never the host's or a person's.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Told {
+    /// Its last non-empty text, cut to a preview.
+    pub text: Arc<str>,
+    /// It said nothing in its last step: this is from an earlier one.
+    pub earlier: bool,
 }

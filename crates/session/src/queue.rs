@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::id::{ItemId, QueueId, SessionId, TurnId, WatchId};
+use crate::mail::Told;
 use crate::outcome::named;
 
 named! {
@@ -30,8 +31,10 @@ pub enum Origin {
     Notice {
         /// The session that it tells of.
         about: SessionId,
-        /// The registration that it answers.
+        /// The registration that it answers: the notice's id, since each is answered once.
         watch: WatchId,
+        /// What that session said; the text of the item is the host's or the watcher's own.
+        told: Option<Told>,
     },
 }
 

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use crate::budget::Bounds;
 use crate::cost::Spent;
-use crate::event::{Created, Event, Stamped};
+use crate::event::{Created, Event, ResultOrigin, Stamped};
 use crate::id::{CallId, Epoch, ItemId, Position, QueueId, SessionId, TurnId};
 use crate::lineage::{Child, Parent, Watch, Watcher};
 use crate::outcome::{EndReason, Outcome, StopReason};
 use crate::queue::{Queue, QueuedItem};
+use crate::summary::SideEffects;
 use crate::text::{RESULT_PREVIEW_CHARS, preview};
 use crate::time::Timestamp;
 use crate::turn::{Cut, OpenCall, OpenTurn};
@@ -47,6 +48,10 @@ pub struct State {
     pub end_reason: Option<EndReason>,
     /// Last non-empty text of the last run.
     pub result: Option<Arc<str>>,
+    /// That text is not from the run's last step, which said nothing.
+    pub result_earlier: bool,
+    /// What the calls that the end of the last run cut may have done; none for a run that came to its own end.
+    pub side_effects: Option<SideEffects>,
     /// Its parents, the spawner first.
     pub parents: Vec<Parent>,
     /// Its children in the order in which they joined; a batch of decisions copies the list once.
@@ -89,6 +94,8 @@ impl State {
             last_turn: TurnId(0),
             end_reason: None,
             result: None,
+            result_earlier: false,
+            side_effects: None,
             parents: Vec::new(),
             children: Arc::default(),
             watches: Vec::new(),
@@ -265,6 +272,8 @@ impl State {
                     calls: Vec::new(),
                     steps: 0,
                     text: None,
+                    text_is_last: false,
+                    cut_changing: false,
                 });
             }
             Event::Consumed { item, .. } | Event::Acknowledged { item, .. } => {
@@ -277,7 +286,8 @@ impl State {
                 self.context_tokens = step.usage.input.or(self.context_tokens);
                 if let Some(turn) = &mut self.turn {
                     turn.steps += 1;
-                    if !step.text.trim().is_empty() {
+                    turn.text_is_last = !step.text.trim().is_empty();
+                    if turn.text_is_last {
                         turn.text = Some(preview(&step.text, RESULT_PREVIEW_CHARS).0.into());
                     }
                 }
@@ -294,12 +304,21 @@ impl State {
             Event::CallEnded { result, .. } => {
                 self.last_activity_at = stamped.at;
                 if let Some(turn) = &mut self.turn {
+                    turn.cut_changing |= result.origin == ResultOrigin::Cut
+                        && turn
+                            .calls
+                            .iter()
+                            .any(|call| call.id == result.call && call.changes_state);
                     turn.calls.retain(|call| call.id != result.call);
                 }
             }
             Event::TurnEnded { reason, result, .. } => {
                 self.last_activity_at = stamped.at;
-                self.turn = None;
+                let open = self.turn.take();
+                self.result_earlier =
+                    result.is_some() && open.as_ref().is_some_and(|open| !open.text_is_last);
+                let changing = open.is_some_and(|open| open.cut_changing);
+                self.side_effects = SideEffects::of(*reason, changing);
                 self.end_reason = Some(*reason);
                 self.result = result.clone();
             }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use crate::budget::Bounds;
 use crate::cost::Spent;
 use crate::id::{Epoch, SessionId, TurnId};
+use crate::mail::Told;
 use crate::outcome::{EndReason, Outcome, StopReason, named};
 use crate::state::State;
 use crate::time::Timestamp;
@@ -51,6 +52,12 @@ pub struct Summary {
     pub end_reason: Option<EndReason>,
     /// Last non-empty text of the last run.
     pub result: Option<Arc<str>>,
+    /// That text is not from the run's last step, which said nothing.
+    pub result_earlier: bool,
+    /// What calls that the end of the last run cut may have done.
+    pub side_effects: Option<SideEffects>,
+    /// A call is open that may change something.
+    pub changing: bool,
     /// All tokens so far.
     pub usage: Usage,
     /// All money so far.
@@ -94,6 +101,12 @@ impl Summary {
                 .collect(),
             end_reason: state.end_reason,
             result: state.result.clone(),
+            result_earlier: state.result_earlier,
+            side_effects: state.side_effects,
+            changing: state
+                .turn
+                .as_ref()
+                .is_some_and(|turn| turn.calls.iter().any(|call| call.changes_state)),
             usage: state.usage,
             spent: state.spent,
             context_tokens: state.context_tokens,
@@ -117,6 +130,30 @@ named! {
         Stopped = "stopped",
         /// Nothing is in flight, and the last run went wrong.
         Error = "error",
+    }
+}
+
+named! {
+    /// What the calls of a run that was cut may have done outside.
+    SideEffects {
+        /// No call was under way, or none that changes anything.
+        None = "none",
+        /// A call that changes something was under way: look before doing it again.
+        Maybe = "maybe",
+    }
+}
+
+impl SideEffects {
+    /// Of a run that ended so, with a changing call cut or not; none where there is nothing to say.
+    pub(crate) fn of(reason: EndReason, changing: bool) -> Option<Self> {
+        match reason.outcome() {
+            _ if changing => Some(Self::Maybe),
+            Outcome::Interrupted | Outcome::TimedOut => Some(Self::None),
+            // Whoever ended it on purpose is told only of what there is to look after.
+            Outcome::Cancelled | Outcome::Succeeded | Outcome::Failed | Outcome::OutOfBudget => {
+                None
+            }
+        }
     }
 }
 
@@ -174,6 +211,25 @@ impl RowView {
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.end_reason().map(EndReason::outcome)
+    }
+
+    /// What it said last in the last run, as a notice tells it.
+    #[must_use]
+    pub fn told(&self) -> Option<Told> {
+        let text = self.summary.result.as_ref()?;
+        Some(Told {
+            text: Arc::clone(text),
+            earlier: self.summary.result_earlier,
+        })
+    }
+
+    /// What calls may have done that the end of the last run cut, a crash included.
+    #[must_use]
+    pub fn side_effects(&self) -> Option<SideEffects> {
+        if !self.is_live() && self.summary.turn.is_some() {
+            return SideEffects::of(EndReason::HostRestart, self.summary.changing);
+        }
+        self.summary.side_effects
     }
 
     /// Input and notices that wait for it, in its queues or unread.

@@ -29,6 +29,10 @@ pub struct OpenTurn {
     pub steps: u32,
     /// Last non-empty text of the run so far, cut to a preview.
     pub text: Option<Arc<str>>,
+    /// The last step said something: the text is its.
+    pub text_is_last: bool,
+    /// A call was cut that may have changed something.
+    pub cut_changing: bool,
 }
 
 /// A call that the model has made in a step.

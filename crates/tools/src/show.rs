@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use attache_agent::offer::{Json, ToolSpec};
-use attache_agent::session::{Picture, Timestamp, Usage, preview};
+use attache_agent::session::{Picture, RowView, Timestamp, Usage, preview};
 use attache_agent::{EventPage, EventView, SessionDetail, SessionInfo};
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ pub(crate) fn usage(usage: &Usage) -> Value {
 /// A session in a list.
 pub(crate) fn listed(info: &SessionInfo) -> Value {
     let summary = &info.row.summary;
-    json!({
+    let mut shown = json!({
         "session_id": info.session.to_string(),
         "name": &*summary.name,
         "status": info.status.as_str(),
@@ -86,7 +86,16 @@ pub(crate) fn listed(info: &SessionInfo) -> Value {
         "last_activity_at": time(summary.last_activity_at),
         "usage": usage(&summary.usage),
         "context_tokens": summary.context_tokens,
-    })
+    });
+    put_side_effects(&mut shown, &info.row);
+    shown
+}
+
+/// What the calls of a run that was cut may have done; a run that came to its own end says nothing of it.
+fn put_side_effects(shown: &mut Value, row: &RowView) {
+    if let Some(effects) = row.side_effects() {
+        shown["side_effects"] = json!(effects.as_str());
+    }
 }
 
 /// A session in detail: the shape of `agent_session_get`.
@@ -98,7 +107,7 @@ pub(crate) fn detail(detail: &SessionDetail) -> Value {
         .take(RUNNING_ITEMS)
         .map(|item| json!({ "role": item.role, "preview": preview(&item.text, RUNNING_PREVIEW).0 }))
         .collect();
-    json!({
+    let mut shown = json!({
         "session_id": detail.session.to_string(),
         "status": detail.status.as_str(),
         "is_busy": detail.status == attache_agent::session::Status::Running,
@@ -110,7 +119,13 @@ pub(crate) fn detail(detail: &SessionDetail) -> Value {
         "result_preview": summary.result.as_deref(),
         "last_activity_at": time(summary.last_activity_at),
         "usage": usage(&summary.usage),
-    })
+    });
+    if summary.result_earlier {
+        // The run's last step said nothing.
+        shown["result_is_earlier"] = json!(true);
+    }
+    put_side_effects(&mut shown, &detail.row);
+    shown
 }
 
 /// An event; with `full`, its whole text.
@@ -131,6 +146,10 @@ pub(crate) fn event(event: &EventView, full: bool) -> Value {
             "origin_session_id"
         };
         shown[member] = json!(about.to_string());
+    }
+    if let Some(told) = &event.told {
+        let said = if full { FULL_TEXT } else { EVENT_PREVIEW };
+        shown["origin_said"] = json!(preview(&told.text, said).0);
     }
     if !event.pictures.is_empty() {
         shown["pictures"] = event.pictures.iter().map(picture).collect();

@@ -36,6 +36,8 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     value["ownership_generation"] = session.generation.into();
     value["waiting_for"] = session.waiting_for.clone().into();
     value["unread"] = session.unread.into();
+    value["result_is_earlier"] = session.result_is_earlier.into();
+    value["side_effects"] = session.side_effects.clone().into();
     let rows = link.client.sessions(Some(&session.session_id)).await?;
     let total = Total::of_tree(&rows);
     total.put(&mut value);

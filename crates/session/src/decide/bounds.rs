@@ -63,6 +63,7 @@ pub(super) fn nearly_spent(
     let origin = Origin::Notice {
         about,
         watch: WatchId(ids.fresh()),
+        told: None,
     };
     push_item(
         draft,

@@ -151,6 +151,7 @@ fn fire(draft: &mut Draft, about: SessionId, notice: &Notice, ids: &mut dyn Ids)
     let origin = Origin::Notice {
         about,
         watch: notice.watch,
+        told: notice.told.clone(),
     };
     push_item(
         draft,

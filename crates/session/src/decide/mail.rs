@@ -130,6 +130,7 @@ fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
                 let origin = Origin::Notice {
                     about: mail.from,
                     watch: notice.watch,
+                    told: notice.told.clone(),
                 };
                 push_item(
                     draft,
@@ -143,6 +144,12 @@ fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
         }
     }
     draft.taken.push(mail.id);
+}
+
+/// How the default text of a notice begins. A text that the watcher chose stands in its place, and for all of it.
+#[must_use]
+pub fn notice_header(about: SessionId) -> String {
+    format!("Session {about} has settled;")
 }
 
 /// What the watcher reads. The header comes from here and names the session; a text of the
@@ -159,13 +166,14 @@ pub(crate) fn notice_text(about: SessionId, notice: &Notice) -> Arc<str> {
     let outcome = notice
         .outcome
         .map_or("none", crate::outcome::Outcome::as_str);
-    let without = match notice.end_reason {
-        Some(EndReason::NoOutput) => ", without output (no-output)",
-        _ => "",
+    let reason = notice.end_reason.map_or("none", EndReason::as_str);
+    let without = match &notice.told {
+        Some(_) => "",
+        None => " It gave no output.",
     };
+    let header = notice_header(about);
     format!(
-        "Session {about} has settled; status: {status}, outcome: {outcome}{without}. \
-         Its result is read with agent_session_get or agent_session_read_events."
+        "{header} status: {status}, outcome: {outcome}, end reason: {reason}.{without} Its result is read with agent_session_get or agent_session_read_events."
     )
     .into()
 }

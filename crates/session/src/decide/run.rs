@@ -232,6 +232,7 @@ pub(super) fn tell_self(draft: &mut Draft, ids: &mut dyn Ids) {
         let origin = Origin::Notice {
             about: me,
             watch: watcher.watch,
+            told: notice.told.clone(),
         };
         push_item(
             draft,

@@ -152,6 +152,7 @@ fn command(plan: &Plan, desk: &mut Desk, count: usize) -> Command {
                     immediate: flag,
                 },
                 1 => MailBody::Notice(Notice {
+                    told: None,
                     watch,
                     message: None,
                     outcome: None,

@@ -18,6 +18,7 @@ fn turnless() -> Created {
 
 fn notice(watch: u128) -> MailBody {
     MailBody::Notice(Notice {
+        told: None,
         watch: wid(watch),
         message: None,
         outcome: Some(Outcome::Succeeded),
@@ -28,6 +29,7 @@ fn notice(watch: u128) -> MailBody {
 
 fn watch(number: u128, target: u128, settled: bool) -> Command {
     let settled = settled.then(|| Notice {
+        told: None,
         watch: wid(number),
         message: None,
         outcome: None,

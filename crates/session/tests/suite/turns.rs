@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use attache_session::{
     BudgetChange, Command, Cut, Decision, EndReason, Immediacy, Limit, MailBody, Origin, QueueId,
-    Rejected, Starts, StopReason,
+    Rejected, SideEffects, Starts, StopReason,
 };
 
 use crate::desk::{
@@ -447,6 +447,58 @@ fn the_result_of_a_run_is_its_last_text() {
 }
 
 #[test]
+fn a_result_says_whether_the_last_step_said_it() {
+    for (last, earlier) in [("  ", true), ("done", false)] {
+        let mut desk = at("calls open", true);
+        desk.results(&["a", "b"]);
+        let turn = desk.turn();
+        desk.does(Command::EndTurn {
+            turn,
+            reason: EndReason::Completed,
+            step: Some(said(last)),
+            error: None,
+        });
+        assert_eq!(desk.state.result_earlier, earlier, "{last:?}");
+        desk.says(QueueId::Default, "again");
+        desk.ends(EndReason::NoOutput);
+        assert!(!desk.state.result_earlier, "there is none");
+    }
+}
+
+#[test]
+fn a_run_that_was_cut_says_what_it_may_have_done() {
+    use SideEffects::{Maybe, None as Nothing};
+    // Of the two open calls `a` changes something.
+    for (open, reason, want) in [
+        (true, EndReason::Interrupted, Some(Maybe)),
+        (true, EndReason::HostRestart, Some(Maybe)),
+        (true, EndReason::Cancelled, Some(Maybe)),
+        (true, EndReason::ProviderError, Some(Maybe)),
+        (false, EndReason::Interrupted, Some(Nothing)),
+        (false, EndReason::HostRestart, Some(Nothing)),
+        (false, EndReason::Deadline, Some(Nothing)),
+        (false, EndReason::Cancelled, None),
+        (false, EndReason::Completed, None),
+    ] {
+        let mut desk = at("calls open", true);
+        if !open {
+            desk.results(&["a", "b"]);
+        }
+        let turn = desk.turn();
+        desk.does(Command::EndTurn {
+            turn,
+            reason,
+            step: None,
+            error: None,
+        });
+        assert_eq!(desk.state.side_effects, want, "{open} {reason}");
+        desk.says(QueueId::Default, "again");
+        desk.ends(EndReason::Completed);
+        assert_eq!(desk.state.side_effects, None, "of the last run only");
+    }
+}
+
+#[test]
 fn what_may_start_no_turn_waits_in_its_queue() {
     for (starts, with_notice, consumed) in [
         (Starts::All, true, 2),
@@ -465,7 +517,11 @@ fn what_may_start_no_turn_waits_in_its_queue() {
                 item: None,
                 queue: QueueId::Immediate,
                 text: "it has settled".into(),
-                origin: Origin::Notice { about, watch },
+                origin: Origin::Notice {
+                    about,
+                    watch,
+                    told: None,
+                },
             });
         }
         let end = Command::EndTurn {

@@ -113,6 +113,7 @@ fn the_release_of_a_stranger_makes_no_parent() {
 #[test]
 fn mail_is_input_or_a_notice_or_tells_of_an_end() {
     let notice = MailBody::Notice(Notice {
+        told: None,
         watch: wid(1),
         message: None,
         outcome: None,

@@ -25,6 +25,7 @@ fn asks(number: u128) -> MailBody {
 
 fn notice(number: u128) -> Notice {
     Notice {
+        told: None,
         watch: wid(number),
         message: None,
         outcome: Some(Outcome::Succeeded),
@@ -138,6 +139,7 @@ fn the_watcher_is_told_by_input_that_says_where_it_comes_from() {
         panic!("{:?}", done.events)
     };
     let origin = Origin::Notice {
+        told: None,
         about: sid(2),
         watch: wid(1),
     };

@@ -1,6 +1,6 @@
 //! Cases: what crosses from one session to another.
 
-use attache_session::{Event, Expect, MailBody, MailId, NewMail, Notice, Unread, WatchId};
+use attache_session::{Event, Expect, MailBody, MailId, NewMail, Notice, Told, Unread, WatchId};
 
 use super::values::{Author, noted, said, session, uuid, wait};
 use super::{Case, Subject};
@@ -33,6 +33,10 @@ fn notice(to: u128) -> NewMail {
     NewMail {
         to: session(to),
         body: MailBody::Notice(Notice {
+            told: Some(Told {
+                text: "all is well".into(),
+                earlier: true,
+            }),
             watch: WatchId(uuid(5)),
             message: Some("done".into()),
             outcome: None,

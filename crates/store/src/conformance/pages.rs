@@ -41,6 +41,7 @@ fn positions(page: &Page) -> Vec<u64> {
 fn history(store: &dyn Store) -> Author {
     let mut author = Author::root(store, 1);
     let about = Origin::Notice {
+        told: None,
         about: session(5),
         watch: WatchId(uuid(6)),
     };

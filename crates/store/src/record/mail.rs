@@ -6,6 +6,7 @@ use attache_session::{EndReason, ItemId, MailBody, Notice, Outcome, StopReason, 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::parts::ToldRecord;
 use super::{Opened, seal};
 
 /// What a mail would set off, as its row says it.
@@ -72,6 +73,8 @@ struct NoticeRecord {
     end_reason: Option<String>,
     #[serde(default)]
     stopped: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    told: Option<ToldRecord>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -111,6 +114,7 @@ pub(crate) fn encode_mail(body: &MailBody) -> String {
             outcome,
             end_reason,
             stopped,
+            told,
         }) => {
             let record = NoticeRecord {
                 watch: watch.0,
@@ -118,6 +122,7 @@ pub(crate) fn encode_mail(body: &MailBody) -> String {
                 outcome: outcome.map(|outcome| outcome.as_str().to_owned()),
                 end_reason: end_reason.map(|reason| reason.as_str().to_owned()),
                 stopped: *stopped,
+                told: told.as_ref().map(ToldRecord::of),
             };
             seal("notice", None, record)
         }
@@ -166,6 +171,7 @@ pub(crate) fn decode_mail(body: &str) -> Option<MailBody> {
                 outcome,
                 end_reason,
                 stopped,
+                told,
             } = read(fields)?;
             MailBody::Notice(Notice {
                 watch: WatchId(watch),
@@ -173,6 +179,7 @@ pub(crate) fn decode_mail(body: &str) -> Option<MailBody> {
                 outcome: outcome.as_deref().and_then(Outcome::parse),
                 end_reason: end_reason.as_deref().and_then(EndReason::parse),
                 stopped,
+                told: told.map(ToldRecord::value),
             })
         }
         "hold" => MailBody::Hold,

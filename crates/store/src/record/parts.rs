@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use attache_session::{
     Bounds, Budget, CallId, Cost, Immediacy, ItemId, Json, Limit, NewCall, Origin, Picture,
-    QueueId, QueuedItem, SessionId, StepText, Usage, WatchId,
+    QueueId, QueuedItem, SessionId, StepText, Told, Usage, WatchId,
 };
 use serde::de::{Error, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -167,8 +167,39 @@ pub(super) fn immediacy_of(name: Option<&str>) -> Option<Option<Immediacy>> {
 #[serde(rename_all = "kebab-case")]
 pub(super) enum OriginRecord {
     Viewer {},
-    Session { id: Uuid },
-    Notice { about: Uuid, watch: Uuid },
+    Session {
+        id: Uuid,
+    },
+    Notice {
+        about: Uuid,
+        watch: Uuid,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        told: Option<ToldRecord>,
+    },
+}
+
+/// What another session said.
+#[derive(Serialize, Deserialize)]
+pub(super) struct ToldRecord {
+    #[serde(default)]
+    text: Arc<str>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    earlier: bool,
+}
+
+impl ToldRecord {
+    pub(super) fn of(told: &Told) -> Self {
+        let Told { text, earlier } = told;
+        Self {
+            text: Arc::clone(text),
+            earlier: *earlier,
+        }
+    }
+
+    pub(super) fn value(self) -> Told {
+        let Self { text, earlier } = self;
+        Told { text, earlier }
+    }
 }
 
 impl OriginRecord {
@@ -176,9 +207,10 @@ impl OriginRecord {
         match origin {
             Origin::Viewer => Self::Viewer {},
             Origin::Session(SessionId(id)) => Self::Session { id: *id },
-            Origin::Notice { about, watch } => Self::Notice {
+            Origin::Notice { about, watch, told } => Self::Notice {
                 about: about.0,
                 watch: watch.0,
+                told: told.as_ref().map(ToldRecord::of),
             },
         }
     }
@@ -187,9 +219,10 @@ impl OriginRecord {
         match self {
             Self::Viewer {} => Origin::Viewer,
             Self::Session { id } => Origin::Session(SessionId(id)),
-            Self::Notice { about, watch } => Origin::Notice {
+            Self::Notice { about, watch, told } => Origin::Notice {
                 about: SessionId(about),
                 watch: WatchId(watch),
+                told: told.map(ToldRecord::value),
             },
         }
     }

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use attache_session::{EndReason, Epoch, SessionId, Spent, StopReason, Summary, Timestamp, TurnId};
+use attache_session::{
+    EndReason, Epoch, SessionId, SideEffects, Spent, StopReason, Summary, Timestamp, TurnId,
+};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -98,6 +100,12 @@ struct Changing<'a> {
     end: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     result: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    earlier: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    side_effects: Option<&'a str>,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    changing: bool,
     usage: UsageRecord,
     #[serde(skip_serializing_if = "Option::is_none")]
     usd_nanos: Option<Count>,
@@ -139,6 +147,9 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         watching,
         end_reason,
         result,
+        result_earlier,
+        side_effects,
+        changing,
         usage,
         spent,
         context_tokens,
@@ -155,6 +166,9 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         watching: watching.iter().map(|target| target.0).collect(),
         end: end_reason.map(EndReason::as_str),
         result: result.clone(),
+        earlier: *result_earlier,
+        side_effects: side_effects.map(SideEffects::as_str),
+        changing: *changing,
         usage: UsageRecord::of(usage),
         usd_nanos: spent.usd_nanos.map(Count),
         usd_at_least: spent.at_least,
@@ -192,6 +206,9 @@ pub(crate) fn decode_summary(
         watching,
         end,
         result,
+        earlier,
+        side_effects,
+        changing,
         usage,
         usd_nanos,
         usd_at_least,
@@ -217,6 +234,9 @@ pub(crate) fn decode_summary(
         watching: watching.into_iter().map(SessionId).collect(),
         end_reason: end.and_then(EndReason::parse),
         result,
+        result_earlier: earlier,
+        side_effects: side_effects.and_then(SideEffects::parse),
+        changing,
         usage: usage.value(),
         spent: Spent {
             usd_nanos: usd_nanos.map(|count| count.0),

@@ -8,7 +8,7 @@ use proptest::option;
 use proptest::prelude::*;
 use uuid::Uuid;
 
-use self::bounds::{bounds, budget};
+use self::bounds::{bounds, budget, said_last};
 use self::pictures::picture;
 use super::*;
 use crate::read::Partial;
@@ -55,7 +55,11 @@ fn item() -> impl Strategy<Value = Arc<QueuedItem>> {
     let origin = prop_oneof![
         Just(Origin::Viewer),
         session().prop_map(Origin::Session),
-        (session(), watch()).prop_map(|(about, watch)| Origin::Notice { about, watch }),
+        (session(), watch(), said_last()).prop_map(|(about, watch, told)| Origin::Notice {
+            about,
+            watch,
+            told
+        }),
     ];
     (id(), any::<u32>(), word(), origin).prop_map(|(id, revision, text, origin)| {
         Arc::new(QueuedItem {
@@ -388,15 +392,17 @@ fn body() -> impl Strategy<Value = MailBody> {
             message(),
             option::of(one_of(Outcome::ALL)),
             option::of(one_of(EndReason::ALL)),
-            any::<bool>()
+            any::<bool>(),
+            said_last()
         )
-            .prop_map(|(watch, message, outcome, end_reason, stopped)| {
+            .prop_map(|(watch, message, outcome, end_reason, stopped, told)| {
                 MailBody::Notice(Notice {
                     watch,
                     message,
                     outcome,
                     end_reason,
                     stopped,
+                    told,
                 })
             }),
         Just(MailBody::Hold),

@@ -31,9 +31,13 @@ fn at_once(fired: bool) -> Value {
     json!({ "ok": true, "fired_immediately": fired })
 }
 
-fn default_line(session: SessionId, status: &str, outcome: &str) -> String {
+fn default_line(session: SessionId, status: &str, outcome: &str, reason: &str) -> String {
+    let without = match reason {
+        "completed" | "refusal" => "",
+        _ => " It gave no output.",
+    };
     format!(
-        "Session {session} has settled; status: {status}, outcome: {outcome}. \
+        "Session {session} has settled; status: {status}, outcome: {outcome}, end reason: {reason}.{without} \
          Its result is read with agent_session_get or agent_session_read_events."
     )
 }
@@ -115,7 +119,7 @@ async fn agent_session_on_complete_terminal_state_enqueues_immediately() {
         [(
             QueueId::Immediate,
             child,
-            default_line(child, "stopped", "cancelled")
+            default_line(child, "stopped", "cancelled", "cancelled")
         )]
     );
     world.quiet(root).await;
@@ -142,7 +146,7 @@ async fn agent_session_on_complete_default_message_includes_session_id_and_statu
     world.quiet(root).await;
     assert_eq!(
         world.consumed(root),
-        [default_line(child, "idle", "succeeded")]
+        [default_line(child, "idle", "succeeded", "completed")]
     );
     // A notice is no word of a person, and says where it comes from.
     let read = world
@@ -203,11 +207,7 @@ async fn a_turn_that_says_nothing_still_tells_its_end() {
     world.quiet(root).await;
     assert_eq!(
         world.consumed(root),
-        [default_line(
-            mute,
-            "idle",
-            "succeeded, without output (no-output)"
-        )]
+        [default_line(mute, "idle", "succeeded", "no-output")]
     );
     let shown = on(&world, root, "get", mute).await;
     assert_eq!(
@@ -229,7 +229,7 @@ async fn a_child_that_is_stopped_or_fails_is_not_told_as_done() {
     world.quiet(root).await;
     assert_eq!(
         world.consumed(root),
-        [default_line(child, "stopped", "cancelled")]
+        [default_line(child, "stopped", "cancelled", "cancelled")]
     );
     world.puppet.teach(|request| {
         if Puppet::task(request) == "fail" {
@@ -243,7 +243,7 @@ async fn a_child_that_is_stopped_or_fails_is_not_told_as_done() {
     world.quiet(root).await;
     assert_eq!(
         world.consumed(root)[1..],
-        [default_line(failing, "error", "failed")]
+        [default_line(failing, "error", "failed", "refusal")]
     );
 }
 
@@ -402,7 +402,7 @@ async fn send_and_then() {
                 assert_eq!(result["ok"], true);
                 assert_eq!(
                     world.consumed(root)[1..],
-                    [default_line(child, "idle", "succeeded")]
+                    [default_line(child, "idle", "succeeded", "completed")]
                 );
             }
             _ => assert_eq!(result["result_preview"], "answer"),
@@ -423,7 +423,12 @@ async fn a_watch_outlives_a_restart_and_fires_once() {
     world.quiet(root).await;
     assert_eq!(
         world.consumed(root),
-        [default_line(child, "stopped", "interrupted")]
+        [default_line(
+            child,
+            "stopped",
+            "interrupted",
+            "host-restart"
+        )]
     );
     let world = world.restarted().await;
     world.engine.start(root, None).await.unwrap();

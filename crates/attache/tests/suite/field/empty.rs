@@ -82,7 +82,7 @@ fn g16_a_childs_result_is_its_last_text_and_its_parent_is_told_when_there_is_non
     let notices = nothing.texts(&told.id, "diagnostic");
     assert_eq!(notices.len(), 1, "{notices:?}");
     assert!(
-        notices[0].contains("outcome: succeeded, without output (no-output)"),
+        notices[0].contains("outcome: succeeded, end reason: no-output. It gave no output."),
         "{notices:?}"
     );
     assert_eq!(nothing.texts(&told.id, "assistant"), ["waiting", "told"]);

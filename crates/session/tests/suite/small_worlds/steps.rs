@@ -56,6 +56,7 @@ impl World {
             let watch = WatchId(Uuid::from_u128(world.next_id));
             let target = &world.sessions[b];
             let settled = settled.then(|| Notice {
+                told: None,
                 watch,
                 message: None,
                 outcome: target.outcome(),

@@ -1,11 +1,11 @@
-//! Limits and bounds of any kind, for the tables of records.
+//! Limits, bounds and last words of any kind, for the tables of records.
 
 use attache_session::*;
 use proptest::collection::vec;
 use proptest::option;
 use proptest::prelude::*;
 
-use super::one_of;
+use super::{one_of, word};
 
 pub(super) fn budget() -> impl Strategy<Value = Budget> {
     vec((one_of(Limit::ALL), option::of(any::<u64>())), 0..4).prop_map(|limits| {
@@ -25,4 +25,8 @@ pub(super) fn bounds() -> impl Strategy<Value = Bounds> {
             told,
         }
     })
+}
+
+pub(super) fn said_last() -> impl Strategy<Value = Option<Told>> {
+    option::of((word(), any::<bool>()).prop_map(|(text, earlier)| Told { text, earlier }))
 }

@@ -15,6 +15,7 @@ pub(super) fn summaries() -> impl Strategy<Value = Summary> {
         option::of(one_of(StopReason::ALL)),
         option::of(one_of(EndReason::ALL)),
         option::of(word()),
+        option::of(one_of(SideEffects::ALL)),
     );
     let spent = (option::of(any::<u64>()), any::<bool>());
     let counts = (
@@ -44,6 +45,9 @@ pub(super) fn summaries() -> impl Strategy<Value = Summary> {
             watching: lists.1,
             end_reason: ends.1,
             result: ends.2,
+            result_earlier: counts.0.2,
+            side_effects: ends.3,
+            changing: counts.0.3,
             usage: counts.1,
             spent: Spent {
                 usd_nanos: counts.3.0,

@@ -182,6 +182,7 @@ fn append(store: &MemoryStore, step: &Step) -> Option<Append> {
                     outcome: None,
                     end_reason: None,
                     stopped: false,
+                    told: None,
                 })
             } else {
                 MailBody::Hold
