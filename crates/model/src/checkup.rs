@@ -63,7 +63,6 @@ pub async fn checkup(model: &Arc<dyn Model>) -> Vec<Finding> {
 /// What a good answer was like.
 struct Answer {
     first: Duration,
-    pieces: usize,
     said: bool,
     input: Option<u64>,
     output: Option<u64>,
@@ -88,7 +87,6 @@ async fn ask(model: &Arc<dyn Model>) -> Result<Answer, ModelError> {
     let mut deltas = Deltas::new();
     let mut answer = Answer {
         first: Duration::ZERO,
-        pieces: 0,
         said: false,
         input: None,
         output: None,
@@ -98,10 +96,10 @@ async fn ask(model: &Arc<dyn Model>) -> Result<Answer, ModelError> {
         for delta in deltas.drain() {
             match delta {
                 Delta::Text(_) | Delta::Reasoning(_) => {
-                    if answer.pieces == 0 {
+                    // What follows at once comes with it: how many pieces there were is not told apart.
+                    if !answer.said {
                         answer.first = clock::now() - begun;
                     }
-                    answer.pieces += 1;
                     answer.said = true;
                 }
                 Delta::Usage(usage) => {
@@ -171,10 +169,7 @@ fn streaming(answer: &Answer) -> Finding {
     };
     let detail = if answer.said {
         let first = answer.first.as_secs_f64();
-        format!(
-            "{} pieces, the first after {first:.1} s; {tokens}",
-            answer.pieces
-        )
+        format!("the first word after {first:.1} s; {tokens}")
     } else {
         format!("it works, though nothing was said; {tokens}")
     };

@@ -42,7 +42,7 @@ fn a_model_in_order_is_reached_known_and_streams_for_a_few_tokens() {
             ("streaming", true)
         ]
     );
-    assert!(lines[3].2.contains("2 pieces"), "{lines:?}");
+    assert!(lines[3].2.contains("the first word after"), "{lines:?}");
     let requests = stub.requests();
     assert_eq!(requests.len(), 1, "one small request");
     assert_eq!(requests[0]["max_tokens"], 16);
