@@ -38,8 +38,8 @@ pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
 /// What tools need of the neighbouring crates, so that they need no edge to them.
 pub mod session {
     pub use attache_session::{
-        BudgetChange, CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, RowView,
-        SessionId, SideEffects, Status, Timestamp, Told, TurnId, Usage, preview,
+        BudgetChange, CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, Receipt,
+        RowView, SessionId, SideEffects, Status, Timestamp, Told, TurnId, Usage, preview,
     };
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, RowView, SessionId,
-    Status, Timestamp, Told, TurnId,
+    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, Receipt, RowView,
+    SessionId, Status, Timestamp, Told, TurnId,
 };
 use serde_json::Value;
 
@@ -132,6 +132,8 @@ pub struct SessionDetail {
     pub running_items: Vec<RunningItem>,
     /// Running children whose end it awaits.
     pub waiting_for: Vec<SessionId>,
+    /// Where the newest input has got to that the caller sent.
+    pub receipts: Vec<Receipt>,
 }
 
 impl SessionDetail {

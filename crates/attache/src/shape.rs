@@ -3,7 +3,8 @@
 use std::collections::HashMap;
 
 use attache_client::protocol::{
-    AgentView, EventKind, HistoryItem, InputOrigin, PictureView, QueueView, SessionView, UsageView,
+    AgentView, EventKind, HistoryItem, InputOrigin, PictureView, QueueView, ReceiptView,
+    SessionView, UsageView,
 };
 use serde_json::{Value, json};
 
@@ -318,21 +319,7 @@ pub(crate) fn item(item: &HistoryItem) -> Value {
         origin,
         pictures,
     } = item;
-    let origin = origin.as_ref().map(|origin| match origin {
-        InputOrigin::Viewer {} => json!({ "kind": "viewer" }),
-        InputOrigin::Session { session_id } => {
-            json!({ "kind": "session", "session_id": session_id })
-        }
-        InputOrigin::Notice {
-            session_id,
-            notice_id,
-            result_preview,
-            result_is_earlier,
-        } => json!({
-            "kind": "notice", "session_id": session_id, "notice_id": notice_id,
-            "result_preview": result_preview, "result_is_earlier": result_is_earlier,
-        }),
-    });
+    let origin = origin.as_ref().map(self::origin);
     let pictures: Vec<Value> = pictures.iter().map(picture).collect();
     json!({
         "position": position,
@@ -397,5 +384,41 @@ pub(crate) fn agent(agent: &AgentView) -> Value {
         "parameters": parameters,
         "source": source,
         "error": error,
+    })
+}
+
+/// Who wrote an item of input.
+fn origin(origin: &InputOrigin) -> Value {
+    match origin {
+        InputOrigin::Viewer {} => json!({ "kind": "viewer" }),
+        InputOrigin::Session { session_id } => {
+            json!({ "kind": "session", "session_id": session_id })
+        }
+        InputOrigin::Notice {
+            session_id,
+            notice_id,
+            result_preview,
+            result_is_earlier,
+        } => json!({
+            "kind": "notice", "session_id": session_id, "notice_id": notice_id,
+            "result_preview": result_preview, "result_is_earlier": result_is_earlier,
+        }),
+    }
+}
+
+/// Where an item of input has got to.
+pub(crate) fn receipt(receipt: &ReceiptView) -> Value {
+    let ReceiptView {
+        item_id,
+        origin: from,
+        preview,
+        state,
+        reason,
+        turn,
+        position,
+    } = receipt;
+    json!({
+        "item_id": item_id, "origin": origin(from), "preview": preview, "state": state,
+        "reason": reason, "turn": turn, "position": position,
     })
 }

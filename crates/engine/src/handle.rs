@@ -316,6 +316,8 @@ impl EngineHandle {
                 let _told = self.0.sync(session).await;
             }
         }
+        // What cannot be told now holds nothing up: the sender may be unreadable itself.
+        let _told = self.0.tell_undeliverable(session).await;
         self.0.config.store.delete(session).await?;
         if row.root == session {
             self.0.forget_environment(session);

@@ -28,8 +28,9 @@ use crate::waits::{Quiet, WaitGuard, settled, until_settled};
 pub(crate) struct Port(pub(crate) Arc<Shared>);
 
 impl Port {
-    fn detail(&self, row: SessionRow) -> SessionDetail {
+    fn detail(&self, caller: &Caller, row: SessionRow) -> Result<SessionDetail, EngineError> {
         let shared = &self.0;
+        let receipts = shared.receipts(row.session, Some(caller.session))?;
         let mut running_items = Vec::new();
         if let Some(mailbox) = shared.registry.in_use(row.session) {
             mailbox.live.read(|live| {
@@ -53,13 +54,14 @@ impl Port {
         waiting_for.dedup();
         waiting_for
             .retain(|id| matches!(shared.row(*id), Ok(Some(row)) if row.status == Status::Running));
-        SessionDetail {
+        Ok(SessionDetail {
             session: row.session,
             status: row.status,
             row: row.view,
             running_items,
             waiting_for,
-        }
+            receipts,
+        })
     }
 
     async fn create_child(
@@ -313,7 +315,7 @@ impl Port {
         let new_events = self.page(target, &query)?;
         Ok(Waited {
             ended_by,
-            detail: self.detail(row),
+            detail: self.detail(caller, row)?,
             new_events,
         })
     }
@@ -445,7 +447,7 @@ impl Port {
             .await?;
         shared.sync(target).await?;
         let row = shared.known_row(target)?;
-        Ok((answer == Answer::Unchanged, self.detail(row)))
+        Ok((answer == Answer::Unchanged, self.detail(caller, row)?))
     }
 }
 
@@ -469,7 +471,7 @@ impl Sessions for Port {
     }
 
     fn get<'a>(&'a self, caller: &'a Caller, session: SessionId) -> PortFuture<'a, SessionDetail> {
-        port(async move { Ok(self.detail(visible(&self.0, caller.session, session)?)) })
+        port(async move { self.detail(caller, visible(&self.0, caller.session, session)?) })
     }
 
     fn send<'a>(

@@ -4,7 +4,7 @@
 use attache_engine::parts::RowFilter;
 use attache_engine::{EngineError, EngineHandle, SessionRow};
 use attache_protocol::{
-    AgentView, Answer, FRAME_LIMIT, HistoryPage, LimitView, QueueRef, encoded_len,
+    AgentView, Answer, FRAME_LIMIT, HistoryPage, LimitView, QueueRef, ReceiptView, encoded_len,
 };
 use attache_session::{
     Answer as Decided, Command as Rule, ErrorCode, Immediacy, Position, QueueId, SessionId,
@@ -264,5 +264,27 @@ pub(crate) fn budget(engine: &EngineHandle, id: &str) -> Result<Answer, EngineEr
     Ok(Answer::Budget {
         limits: limits.collect(),
         paused,
+    })
+}
+
+/// Characters of an item's text that its receipt repeats.
+const RECEIPT_PREVIEW: usize = 60;
+
+/// Where the newest input of a session has got to.
+pub(crate) fn receipts(engine: &EngineHandle, id: &str) -> Result<Answer, EngineError> {
+    let receipts = engine.receipts(from_wire::session(id)?)?;
+    let receipts = receipts.iter().map(|it| ReceiptView {
+        item_id: it.item.to_string(),
+        origin: to_wire::origin(&it.origin),
+        preview: attache_session::preview(&it.text, RECEIPT_PREVIEW)
+            .0
+            .to_owned(),
+        state: it.stage.as_str().to_owned(),
+        reason: it.reason.map(|reason| reason.as_str().to_owned()),
+        turn: it.turn.map(|turn| turn.0),
+        position: it.position.map(|position| position.0),
+    });
+    Ok(Answer::Receipts {
+        receipts: receipts.collect(),
     })
 }

@@ -137,7 +137,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
     }
 }
 
-fn origin(origin: &Origin) -> InputOrigin {
+pub(crate) fn origin(origin: &Origin) -> InputOrigin {
     match origin {
         Origin::Viewer => InputOrigin::Viewer {},
         Origin::Session(from) => InputOrigin::Session {

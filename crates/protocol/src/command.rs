@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::history::{HistoryPage, HistoryQuery};
-use crate::session::{SessionView, Status};
+use crate::session::{InputOrigin, SessionView, Status};
 
 /// A request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -56,6 +56,11 @@ pub enum Command {
     },
     /// The limits that stand at a session, and what is used of them; answered by `budget`.
     GetBudget {
+        /// The session.
+        session_id: String,
+    },
+    /// Where the newest input of a session has got to; answered by `receipts`.
+    GetReceipts {
         /// The session.
         session_id: String,
     },
@@ -267,6 +272,11 @@ pub enum Answer {
         /// Whether nothing is spawned in it.
         paused: bool,
     },
+    /// Receipts.
+    Receipts {
+        /// Those of the newest items, oldest first.
+        receipts: Vec<ReceiptView>,
+    },
     /// The host.
     Host {
         /// What it is and does.
@@ -284,6 +294,26 @@ pub struct LimitView {
     pub used: Option<f64>,
     /// The most that may be used.
     pub most: f64,
+}
+
+/// Where an item of input has got to.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct ReceiptView {
+    /// The item.
+    pub item_id: String,
+    /// Who wrote it.
+    pub origin: InputOrigin,
+    /// The beginning of its text.
+    pub preview: String,
+    /// `accepted`, `delivered`, `consumed` or `missed`.
+    pub state: String,
+    /// What there is to say of that: `withdrawn`, `session-stopped`, `run-ended-first` or `queue-held`.
+    pub reason: Option<String>,
+    /// The turn that took it.
+    pub turn: Option<u32>,
+    /// Its position in the history.
+    pub position: Option<u64>,
 }
 
 /// An agent definition as a list shows it.

@@ -14,7 +14,9 @@ mod schema;
 mod session;
 
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len};
-pub use command::{AgentView, Answer, Command, HostView, LimitView, NewSession, QueueRef, Reach};
+pub use command::{
+    AgentView, Answer, Command, HostView, LimitView, NewSession, QueueRef, Reach, ReceiptView,
+};
 pub use error::WireError;
 pub use frame::{Delta, FromHost, FromViewer, OpenDoor, Patch, Snapshot, Stream, VERSION};
 pub use history::{

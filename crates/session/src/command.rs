@@ -143,6 +143,15 @@ pub enum Command {
         /// The limit's value when that was found.
         most: u64,
     },
+    /// Input that this session sent will never be read; it is told so.
+    Undeliverable {
+        /// The item.
+        item: ItemId,
+        /// The session that it was sent to.
+        to: SessionId,
+        /// Its text.
+        text: Arc<str>,
+    },
     /// End the turn.
     EndTurn {
         /// The turn; refused when it is not the current one.

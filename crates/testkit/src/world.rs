@@ -303,6 +303,12 @@ impl World {
             .expect("the session exists");
     }
 
+    /// Waits until a session has taken the mail that lies unread for it now.
+    pub async fn quiet_mail(&self, session: SessionId) {
+        let state = self.engine.state(session).await;
+        state.expect("the session can be loaded");
+    }
+
     /// A session's row.
     #[must_use]
     pub fn row(&self, session: SessionId) -> SessionRow {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use attache_agent::offer::{Json, ToolSpec};
-use attache_agent::session::{Picture, RowView, Timestamp, Usage, preview};
+use attache_agent::session::{Picture, Receipt, RowView, Timestamp, Usage, preview};
 use attache_agent::{EventPage, EventView, SessionDetail, SessionInfo};
 use serde_json::{Value, json};
 
@@ -12,6 +12,9 @@ pub(crate) const EVENT_PREVIEW: usize = 500;
 
 /// Characters of an event that is shown in full: whatever can be sent is whole.
 const FULL_TEXT: usize = crate::arguments::TEXT_LIMIT;
+
+/// Characters of a sent text that its receipt repeats.
+const RECEIPT_PREVIEW: usize = 60;
 
 /// Characters of a running item's preview.
 const RUNNING_PREVIEW: usize = 200;
@@ -91,6 +94,25 @@ pub(crate) fn listed(info: &SessionInfo) -> Value {
     shown
 }
 
+/// Where an item has got to that the caller sent.
+fn receipt(receipt: &Receipt) -> Value {
+    let mut shown = json!({
+        "item_id": receipt.item.to_string(),
+        "state": receipt.stage.as_str(),
+        "preview": preview(&receipt.text, RECEIPT_PREVIEW).0,
+    });
+    if let Some(reason) = receipt.reason {
+        shown["reason"] = json!(reason.as_str());
+    }
+    if let Some(turn) = receipt.turn {
+        shown["turn"] = json!(turn.0);
+    }
+    if let Some(position) = receipt.position {
+        shown["position"] = json!(position.0);
+    }
+    shown
+}
+
 /// What the calls of a run that was cut may have done; a run that came to its own end says nothing of it.
 fn put_side_effects(shown: &mut Value, row: &RowView) {
     if let Some(effects) = row.side_effects() {
@@ -119,6 +141,7 @@ pub(crate) fn detail(detail: &SessionDetail) -> Value {
         "result_preview": summary.result.as_deref(),
         "last_activity_at": time(summary.last_activity_at),
         "usage": usage(&summary.usage),
+        "receipts": detail.receipts.iter().map(receipt).collect::<Vec<_>>(),
     });
     if summary.result_earlier {
         // The run's last step said nothing.

@@ -1,7 +1,7 @@
 //! `attache show`: one session in full: its row, what waits for it, and its newest history.
 
-use attache_client::protocol::Command;
-use attache_client::{ClientError, Mirror};
+use attache_client::protocol::{Answer, Command, ReceiptView};
+use attache_client::{Client, ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
@@ -44,6 +44,8 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     let (limits, paused) = budget::of(&link.client, &session.session_id).await?;
     value["limits"] = budget::shape(&limits);
     value["paused"] = paused.into();
+    let receipts = receipts(&link.client, &session.session_id).await?;
+    value["receipts"] = receipts.iter().map(shape::receipt).collect();
     value["queues"] = Value::Array(mirror.queues.iter().map(shape::queue).collect());
     value["events"] = Value::Array(mirror.items.iter().map(shape::item).collect());
     output.data(&value, || {
@@ -52,7 +54,7 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
             for (name, member) in members {
                 if matches!(
                     name.as_str(),
-                    "events" | "queues" | "usage" | "tree_usage" | "limits"
+                    "events" | "queues" | "usage" | "tree_usage" | "limits" | "receipts"
                 ) {
                     continue;
                 }
@@ -76,9 +78,30 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
                 text.push_str(&format!("waits in {:<13}{}\n", queue.name, item.text));
             }
         }
+        for receipt in receipts
+            .iter()
+            .filter(|receipt| receipt.state != "consumed")
+        {
+            let reason = receipt
+                .reason
+                .as_deref()
+                .map(|reason| format!(" ({reason})"));
+            let state = format!("{}{}", receipt.state, reason.unwrap_or_default());
+            let preview = in_line(&receipt.preview);
+            text.push_str(&format!("{:<22}{preview}  {state}\n", "input"));
+        }
         text.push('\n');
         text.extend(mirror.items.iter().map(line));
         text
     });
     Ok(0)
+}
+
+/// Where the newest input of a session has got to.
+async fn receipts(client: &Client, id: &str) -> Result<Vec<ReceiptView>, Failure> {
+    let session_id = id.to_owned();
+    match client.ask(Command::GetReceipts { session_id }).await? {
+        Answer::Receipts { receipts } => Ok(receipts),
+        _ => Err(ClientError::Unexpected.into()),
+    }
 }

@@ -86,6 +86,9 @@ impl Connection {
                     .await?,
             ),
             Command::GetBudget { session_id } => questions::budget(&engine, &session_id).map(Some),
+            Command::GetReceipts { session_id } => {
+                questions::receipts(&engine, &session_id).map(Some)
+            }
             Command::SetBudget {
                 session_id,
                 budget,

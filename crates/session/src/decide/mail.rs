@@ -8,11 +8,12 @@ use super::input::push_item;
 use super::lifecycle::stop;
 use crate::command::{Answer, Rejected};
 use crate::event::Event;
-use crate::id::{Epoch, Ids, ItemId, QueueId, SessionId};
+use crate::id::{Epoch, Ids, ItemId, QueueId, SessionId, WatchId};
 use crate::mail::{Mail, MailBody, Notice};
 use crate::outcome::{EndReason, StopReason};
 use crate::queue::Origin;
 use crate::summary::Status;
+use crate::text::preview;
 
 pub(super) fn take(
     draft: &mut Draft,
@@ -145,6 +146,37 @@ fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
     }
     draft.taken.push(mail.id);
 }
+
+/// Tells the session that nobody will read what it sent. A stopped one finds it when it is started.
+pub(super) fn undeliverable(
+    draft: &mut Draft,
+    item: ItemId,
+    to: SessionId,
+    text: &str,
+    ids: &mut dyn Ids,
+) -> Answer {
+    let (shown, more) = preview(text, UNDELIVERED_CHARS);
+    let more = if more { "…" } else { "" };
+    let text = format!(
+        "Your message {item} to session {to} was not read: the session was deleted. It said: {shown}{more}"
+    );
+    let origin = Origin::Notice {
+        about: to,
+        watch: WatchId(ids.fresh()),
+        told: None,
+    };
+    push_item(
+        draft,
+        ItemId(ids.fresh()),
+        QueueId::Immediate,
+        &text.into(),
+        &origin,
+    );
+    Answer::Done
+}
+
+/// Characters of a message that are told again when it was not read.
+const UNDELIVERED_CHARS: usize = 200;
 
 /// How the default text of a notice begins. A text that the watcher chose stands in its place, and for all of it.
 #[must_use]

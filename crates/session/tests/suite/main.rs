@@ -8,6 +8,7 @@ mod lifecycle;
 mod lineage;
 mod queues;
 mod random;
+mod receipts;
 mod small_worlds;
 mod status;
 mod turnless;

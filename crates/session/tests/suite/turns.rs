@@ -95,10 +95,11 @@ fn place(command: &Command) -> usize {
         Command::Note { .. } => 23,
         Command::SetBounds { .. } => 24,
         Command::NearlySpent { .. } => 25,
+        Command::Undeliverable { .. } => 26,
     }
 }
 
-const COMMANDS: usize = 26;
+const COMMANDS: usize = 27;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -241,6 +242,14 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
                 limit: Limit::Tokens,
                 used: 8,
                 most: 9,
+            },
+        ),
+        (
+            "word that input was not read",
+            Command::Undeliverable {
+                item: iid(1),
+                to: sid(2),
+                text: "x".into(),
             },
         ),
         ("note", note(turn)),

@@ -95,6 +95,10 @@ async fn agent_session_get_valid_session_id_returns_status() {
             "running_items": [], "queued": 0, "waiting_for": [], "outcome": "succeeded",
             "end_reason": "completed", "result_preview": "done",
             "last_activity_at": shown["last_activity_at"], "usage": no_usage(),
+            "receipts": [{
+                "item_id": shown["receipts"][0]["item_id"], "state": "consumed", "preview": "go",
+                "turn": 1, "position": shown["receipts"][0]["position"],
+            }],
         })
     );
 }

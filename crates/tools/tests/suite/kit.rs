@@ -11,7 +11,7 @@ use attache_testkit::{FaultyStore, Gate, Piece, Puppet, World, json_of, text};
 use serde_json::{Value, json};
 
 /// Members of the shape of `agent_session_get`.
-pub(crate) const DETAIL: [&str; 11] = [
+pub(crate) const DETAIL: [&str; 12] = [
     "session_id",
     "status",
     "is_busy",
@@ -23,6 +23,7 @@ pub(crate) const DETAIL: [&str; 11] = [
     "result_preview",
     "last_activity_at",
     "usage",
+    "receipts",
 ];
 
 /// Usage of a session whose models told no figures.

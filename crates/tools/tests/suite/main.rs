@@ -14,6 +14,7 @@ mod kit;
 mod list;
 mod on_complete;
 mod read_events;
+mod receipts;
 mod residence;
 mod rows;
 mod send;

@@ -243,7 +243,11 @@ async fn a_get_tells_of_each_child_what_its_record_says() {
         for (member, value) in told.as_object().unwrap() {
             whole[member] = value.clone();
         }
-        assert_eq!(on(world, family.root, "get", session).await, whole);
+        let mut shown = on(world, family.root, "get", session).await;
+        // Receipts have tests of their own.
+        let receipts = shown.as_object_mut().unwrap().remove("receipts");
+        assert!(receipts.unwrap().is_array());
+        assert_eq!(shown, whole);
     }
 }
 
