@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, RowView, SessionId,
-    Status, Timestamp, TurnId,
+    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Ledger, Outcome, Picture, RowView,
+    SessionId, Status, Timestamp, TurnId,
 };
 use serde_json::Value;
 
@@ -294,6 +294,14 @@ pub trait Sessions: Send + Sync {
 
     /// Shows one session.
     fn get<'a>(&'a self, caller: &'a Caller, session: SessionId) -> PortFuture<'a, SessionDetail>;
+
+    /// The tool calls of a session's last run, or of the one that runs now; none when it has had no run, or nothing is
+    /// known of it.
+    fn ledger<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+    ) -> PortFuture<'a, Option<Ledger>>;
 
     /// Sends input to a child.
     fn send<'a>(
