@@ -5,13 +5,13 @@ use attache_client::{ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
-use super::{budget, done, session};
+use super::{budget, done, ledger, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
 use crate::shape::{self, Total};
 
-pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
+pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result<u8, Failure> {
     let (mut link, found) = session(id).await?;
     done(
         &link.client,
@@ -42,6 +42,13 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     let (limits, paused) = budget::of(&link.client, &session.session_id).await?;
     value["limits"] = budget::shape(&limits);
     value["paused"] = paused.into();
+    let calls = if with_ledger {
+        let calls = ledger::of(&link.client, &session.session_id).await?;
+        value["ledger"] = ledger::shape(calls.as_ref());
+        Some(calls)
+    } else {
+        None
+    };
     value["queues"] = Value::Array(mirror.queues.iter().map(shape::queue).collect());
     value["events"] = Value::Array(mirror.items.iter().map(shape::item).collect());
     output.data(&value, || {
@@ -50,7 +57,7 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
             for (name, member) in members {
                 if matches!(
                     name.as_str(),
-                    "events" | "queues" | "usage" | "tree_usage" | "limits"
+                    "events" | "queues" | "usage" | "tree_usage" | "limits" | "ledger"
                 ) {
                     continue;
                 }
@@ -73,6 +80,9 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
             for item in &queue.items {
                 text.push_str(&format!("waits in {:<13}{}\n", queue.name, item.text));
             }
+        }
+        if let Some(calls) = &calls {
+            text.push_str(&ledger::lines(calls.as_ref()));
         }
         text.push('\n');
         text.extend(mirror.items.iter().map(line));
