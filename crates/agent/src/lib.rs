@@ -38,8 +38,9 @@ pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
 /// What tools need of the neighbouring crates, so that they need no edge to them.
 pub mod session {
     pub use attache_session::{
-        BudgetChange, CallId, EndReason, ErrorCode, ItemId, Json, Outcome, Picture, Receipt,
-        RowView, SessionId, SideEffects, Status, Timestamp, Told, TurnId, Usage, preview,
+        BudgetChange, CallId, CallReport, EndReason, ErrorCode, ItemId, Json, Ledger, LedgerEntry,
+        NestedCall, Outcome, Picture, Receipt, RowView, SessionId, SideEffects, Status, Timestamp,
+        Told, TurnId, Usage, preview,
     };
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Outcome, Picture, Receipt, RowView,
+    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Ledger, Outcome, Picture, Receipt, RowView,
     SessionId, Status, Timestamp, Told, TurnId,
 };
 use serde_json::Value;
@@ -298,6 +298,14 @@ pub trait Sessions: Send + Sync {
 
     /// Shows one session.
     fn get<'a>(&'a self, caller: &'a Caller, session: SessionId) -> PortFuture<'a, SessionDetail>;
+
+    /// The tool calls of a session's last run, or of the one that runs now; none when it has had no run, or nothing is
+    /// known of it.
+    fn ledger<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+    ) -> PortFuture<'a, Option<Ledger>>;
 
     /// Sends input to a child.
     fn send<'a>(

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use attache_model::ToolSpec;
-use attache_session::{ErrorCode, Picture, SessionId};
+use attache_session::{CallReport, ErrorCode, Picture, SessionId};
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
@@ -26,6 +26,12 @@ pub trait Tool: Send + Sync {
 
     /// Whether the same call may well be made again and again, because waiting or looking once more is what it is for.
     fn may_repeat(&self) -> bool {
+        false
+    }
+
+    /// Whether a call only looks after the work, such as looking for one's sub-agents: where a ledger has no room for
+    /// all calls of a run, such ones are left out first.
+    fn is_bookkeeping(&self) -> bool {
         false
     }
 
@@ -102,6 +108,8 @@ pub struct ToolOutcome {
     /// Pictures that the model is shown with it, in order. The turn records PNG, JPEG, GIF and WebP, each of at most 5
     /// MiB of base64, and at most 8 of them and 10 MiB together; what is left out is named in the content.
     pub images: Vec<Picture>,
+    /// What the ledger is told of it beside that, and no model reads. It is cut to its bounds before it is recorded.
+    pub report: Option<CallReport>,
 }
 
 impl ToolOutcome {
@@ -113,6 +121,7 @@ impl ToolOutcome {
             is_error: false,
             spawned: None,
             images: Vec::new(),
+            report: None,
         }
     }
 
@@ -127,6 +136,13 @@ impl ToolOutcome {
     #[must_use]
     pub fn with_image(mut self, picture: Picture) -> Self {
         self.images.push(picture);
+        self
+    }
+
+    /// The same with what the ledger is told.
+    #[must_use]
+    pub fn with_report(mut self, report: CallReport) -> Self {
+        self.report = Some(report);
         self
     }
 }
@@ -182,6 +198,7 @@ impl From<ToolError> for ToolOutcome {
             is_error: true,
             spawned: None,
             images: Vec::new(),
+            report: None,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! Tools are opt-in: a definition names toolset kinds or single tools, and gets those in the order
 //! in which the registry has them, so that the tool part of a request is the same each time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use attache_model::ToolSet;
@@ -66,6 +66,17 @@ impl Toolsets {
     #[must_use]
     pub fn kinds(&self) -> Vec<&'static str> {
         self.sets.iter().map(|set| set.kind()).collect()
+    }
+
+    /// The names of all tools whose calls only look after the work.
+    #[must_use]
+    pub fn bookkeeping(&self) -> BTreeSet<Arc<str>> {
+        let tools = self.sets.iter().flat_map(|set| set.tools());
+        tools
+            .chain(self.always.iter().map(Arc::clone))
+            .filter(|tool| tool.is_bookkeeping())
+            .map(|tool| Arc::clone(&tool.spec().name))
+            .collect()
     }
 
     /// The belt for a definition that names these kinds or tools.

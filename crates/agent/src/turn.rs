@@ -13,6 +13,7 @@ mod room;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache_model::{
     Assembler, Completion, Delta, ErrorKind, Message, ModelError, Options, Part, Request,
@@ -80,6 +81,8 @@ pub enum Input {
         call: CallId,
         /// What it came to.
         outcome: ToolOutcome,
+        /// How long it ran.
+        took: Duration,
     },
     /// The cut that was last given out is on record; this is told again beside the summary.
     CompactionRecorded {
@@ -261,9 +264,14 @@ impl Turn {
                 out.extend(self.give_results());
                 out
             }
-            (Input::ToolEnded { call, outcome }, Phase::RecordingStep { .. } | Phase::Calling) => {
-                self.tool_ended(&call, outcome)
-            }
+            (
+                Input::ToolEnded {
+                    call,
+                    outcome,
+                    took,
+                },
+                Phase::RecordingStep { .. } | Phase::Calling,
+            ) => self.tool_ended(&call, outcome, took),
             (Input::ResultsRecorded { steered }, Phase::Calling) => self.results_recorded(steered),
             // Late word of something that is over.
             (_, _) => Vec::new(),

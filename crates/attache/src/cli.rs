@@ -103,10 +103,13 @@ pub(crate) enum Command {
         id: Option<String>,
     },
     /// Show one session in full.
-    #[command(after_help = "Example:\n  attache show 3f9a1c2b")]
+    #[command(after_help = "Examples:\n  attache show 3f9a1c2b\n  attache show 3f9a1c2b --ledger")]
     Show {
         /// The session: its id, or at least 6 characters from its end.
         id: String,
+        /// Also the tool calls of its last run: what each came to, how long it took, whether it changed something.
+        #[arg(long)]
+        ledger: bool,
     },
     /// Send input to a session; a stopped one is started.
     #[command(

@@ -9,6 +9,7 @@ mod demo;
 mod doctor;
 mod events;
 mod follow;
+mod ledger;
 mod list;
 mod mcp;
 mod restart;
@@ -77,7 +78,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Restart { now }) => restart::restart(now, output).await,
         Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,
         Some(Command::Tree { id }) => list::tree(id.as_deref(), output).await,
-        Some(Command::Show { id }) => show::show(&id, output).await,
+        Some(Command::Show { id, ledger }) => show::show(&id, ledger, output).await,
         Some(Command::Send(send)) => send::send(send, output).await,
         Some(Command::Wait {
             id,

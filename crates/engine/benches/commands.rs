@@ -101,6 +101,8 @@ fn results(number: usize, calls: usize) -> Command {
                 spawned: None,
                 origin: ResultOrigin::Tool,
                 images: Vec::new(),
+                took_micros: None,
+                report: None,
             })
             .collect(),
     }

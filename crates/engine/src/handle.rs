@@ -7,7 +7,7 @@ use std::time::Duration;
 use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
     Answer, Birth, Budget, BudgetChange, Command, Created, EndReason, Epoch, ErrorCode, Generation,
-    ItemId, Json, Limit, Origin, Position, SessionId, State, Status,
+    ItemId, Json, Ledger, Limit, Origin, Position, SessionId, State, Status,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -21,7 +21,7 @@ use crate::observe::{Observed, Observer, TreeFeed};
 use crate::port::Port;
 use crate::view::SessionRow;
 use crate::waits::{Quiet, until_settled};
-use crate::{context, recovery};
+use crate::{context, ledger, recovery};
 
 /// Starts engines.
 pub struct Engine;
@@ -391,6 +391,16 @@ impl EngineHandle {
     pub fn page(&self, session: SessionId, query: &PageQuery) -> Result<Page, EngineError> {
         self.0.known_row(session)?;
         Ok(self.0.config.store.page(session, query)?)
+    }
+
+    /// The tool calls of a session's last run, or of the one that runs now; none when it has had no run, or nothing is
+    /// known of it.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown or the store cannot be read.
+    pub fn ledger(&self, session: SessionId) -> Result<Option<Ledger>, EngineError> {
+        ledger::of(&self.0, session)
     }
 
     /// Stored events after a position.

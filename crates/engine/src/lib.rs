@@ -18,6 +18,7 @@ mod context;
 mod ending;
 mod error;
 mod handle;
+mod ledger;
 mod limits;
 mod lineage;
 mod live;

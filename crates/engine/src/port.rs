@@ -11,14 +11,15 @@ use attache_agent::{
     WaitFor, Waited, Watching,
 };
 use attache_session::{
-    Answer, Command, EndReason, Epoch, ErrorCode, ItemId, NewSession, Notice, Origin, QueueId,
-    SessionId, Settled, Status, WatchId,
+    Answer, Command, EndReason, Epoch, ErrorCode, ItemId, Ledger, NewSession, Notice, Origin,
+    QueueId, SessionId, Settled, Status, WatchId,
 };
 use attache_store::{Kind, PageQuery};
 
 use crate::ask::Shared;
 use crate::context;
 use crate::error::EngineError;
+use crate::ledger;
 use crate::lineage::{self, visible};
 use crate::results;
 use crate::view::{SessionRow, event_view, kind_of_name};
@@ -472,6 +473,17 @@ impl Sessions for Port {
 
     fn get<'a>(&'a self, caller: &'a Caller, session: SessionId) -> PortFuture<'a, SessionDetail> {
         port(async move { self.detail(caller, visible(&self.0, caller.session, session)?) })
+    }
+
+    fn ledger<'a>(
+        &'a self,
+        caller: &'a Caller,
+        session: SessionId,
+    ) -> PortFuture<'a, Option<Ledger>> {
+        port(async move {
+            visible(&self.0, caller.session, session)?;
+            ledger::of(&self.0, session)
+        })
     }
 
     fn send<'a>(

@@ -7,6 +7,7 @@ use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
 use attache_agent::{
     CallContext, Caller, Cancel, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
@@ -19,9 +20,11 @@ use attache_store::Partial;
 use futures_util::FutureExt;
 use tokio::sync::{oneshot, watch};
 use tokio::task::{Id, JoinSet};
+use tokio::time::Instant;
 
 use crate::ask::Shared;
 use crate::asking::{Asked, Asking};
+use crate::clock;
 use crate::compaction;
 use crate::error::EngineError;
 use crate::live::Note;
@@ -119,8 +122,8 @@ struct Driver<'a> {
     asking: Option<Asking>,
     deltas: Deltas,
     tools: JoinSet<ToolOutcome>,
-    /// Calls that run, and whether one does nothing but wait for other sessions.
-    calls: HashMap<Id, (CallId, bool)>,
+    /// Calls that run.
+    calls: HashMap<Id, Running>,
     /// Places under the limits of turns at once; none while it waits for other sessions, or for a place.
     place: Standing,
     records: VecDeque<(Record, Reply)>,
@@ -133,10 +136,25 @@ struct Driver<'a> {
     refusal: Option<Arc<str>>,
 }
 
+/// A call that runs.
+struct Running {
+    call: CallId,
+    /// Whether it does nothing but wait for other sessions.
+    waits: bool,
+    begun: Instant,
+}
+
+/// A call that has ended.
+struct Ended {
+    call: CallId,
+    outcome: ToolOutcome,
+    took: Duration,
+}
+
 enum Next {
     Cancelled(EndReason),
     Recorded(Record, Result<Answer, EngineError>),
-    Tool(CallId, ToolOutcome),
+    Tool(Ended),
     /// There is a place, or a reason to wait for one.
     Placed(Option<NoPlace>),
     Model(Asked),
@@ -190,7 +208,7 @@ impl<'a> Driver<'a> {
         let mut ending = false;
         loop {
             let next = match self.start_tools().await {
-                Some((call, outcome)) => Next::Tool(call, outcome),
+                Some(ended) => Next::Tool(ended),
                 None => self.next(ending).await,
             };
             let input = match next {
@@ -211,9 +229,17 @@ impl<'a> Driver<'a> {
                 // The turn is over in the record, or the store fails: nothing more can be said
                 // here, and the actor ends what is open.
                 Next::Recorded(_, _) => return,
-                Next::Tool(call, outcome) => {
+                Next::Tool(Ended {
+                    call,
+                    outcome,
+                    took,
+                }) => {
                     self.mailbox.live.call_ends(&call);
-                    Input::ToolEnded { call, outcome }
+                    Input::ToolEnded {
+                        call,
+                        outcome,
+                        took,
+                    }
                 }
                 Next::Placed(short) => {
                     self.note(short.map(Note::Place));
@@ -270,8 +296,9 @@ impl<'a> Driver<'a> {
                             "the tool failed on a fault of its own",
                         ).into()),
                     };
-                    if let Some((call, _)) = self.calls.remove(&id) {
-                        return Next::Tool(call, outcome);
+                    if let Some(Running { call, begun, .. }) = self.calls.remove(&id) {
+                        let took = clock::instant().saturating_duration_since(begun);
+                        return Next::Tool(Ended { call, outcome, took });
                     }
                 }
                 placed = self.place.taken(), if self.asking.is_some() && !self.place.is_taken() => {
@@ -441,7 +468,7 @@ impl<'a> Driver<'a> {
     /// Starts the calls that wait for it, in order: each gets as far as it gets at once, so that
     /// what they ask of the same session is asked in the order of the calls; then it goes on by
     /// itself. Stops at one that has ended already.
-    async fn start_tools(&mut self) -> Option<(CallId, ToolOutcome)> {
+    async fn start_tools(&mut self) -> Option<Ended> {
         while !self.is_told_to_end()
             && let Some(ToolStart {
                 call,
@@ -464,22 +491,29 @@ impl<'a> Driver<'a> {
                 sessions: Arc::new(Port(Arc::clone(self.shared))),
                 cancel: self.cancel.clone(),
             };
+            let begun = clock::instant();
             let run = async move { tool.call(context, arguments).await };
             let mut run = Box::pin(AssertUnwindSafe(run).catch_unwind());
             match futures_util::poll!(&mut run) {
-                Poll::Ready(ended) => return Some((call, ended.unwrap_or_else(|_fault| fault()))),
+                Poll::Ready(ended) => {
+                    return Some(Ended {
+                        call,
+                        outcome: ended.unwrap_or_else(|_fault| fault()),
+                        took: clock::instant().saturating_duration_since(begun),
+                    });
+                }
                 Poll::Pending => {
                     let task = self
                         .tools
                         .spawn(async move { run.await.unwrap_or_else(|_fault| fault()) });
-                    self.calls.insert(task.id(), (call, waits));
+                    self.calls.insert(task.id(), Running { call, waits, begun });
                 }
             }
         }
         // Whoever only waits for others leaves its places to them.
         if self.asking.is_none()
             && !self.calls.is_empty()
-            && self.calls.values().all(|(_, waits)| *waits)
+            && self.calls.values().all(|call| call.waits)
         {
             self.place.give_up();
         }

@@ -12,6 +12,7 @@ mod doors;
 mod from_wire;
 mod host;
 mod key_command;
+mod ledger;
 mod outside;
 mod questions;
 mod settings;

@@ -216,6 +216,8 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
                 spawned,
                 origin: _,
                 images,
+                took_micros: _,
+                report: _,
             } = result;
             Some(HistoryItem {
                 turn: Some(turn.0),

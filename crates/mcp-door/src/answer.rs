@@ -31,6 +31,7 @@ impl From<ToolOutcome> for Answer {
             is_error,
             spawned: _,
             images,
+            report: _,
         } = outcome;
         let mut object = object(&content);
         if !images.is_empty() {

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::history::{HistoryPage, HistoryQuery};
+use crate::ledger::LedgerView;
 use crate::session::{InputOrigin, SessionView, Status};
 
 /// A request.
@@ -98,6 +99,11 @@ pub enum Command {
     },
     /// One session's row; answered by `session`.
     GetSession {
+        /// The session.
+        session_id: String,
+    },
+    /// The tool calls of a session's last run, or of the one that runs now; answered by `ledger`.
+    GetLedger {
         /// The session.
         session_id: String,
     },
@@ -247,6 +253,11 @@ pub enum Answer {
         sessions: Vec<SessionView>,
         /// Whether there are more that match.
         more: bool,
+    },
+    /// The tool calls of a run.
+    Ledger {
+        /// The calls; none when there has been no run, or nothing is known of it, which is another thing than no calls.
+        ledger: Option<LedgerView>,
     },
     /// A page of a history.
     History {

@@ -10,6 +10,7 @@ mod command;
 mod error;
 mod frame;
 mod history;
+mod ledger;
 mod schema;
 mod session;
 
@@ -22,6 +23,7 @@ pub use frame::{Delta, FromHost, FromViewer, OpenDoor, Patch, Snapshot, Stream, 
 pub use history::{
     EventKind, HistoryItem, HistoryPage, HistoryQuery, PAGE_LIMIT, PictureView, RunningItem,
 };
+pub use ledger::{CallOutcome, LedgerCallView, LedgerView, NestedCallView};
 pub use schema::schema;
 pub use session::{
     Immediacy, InputOrigin, QueueItemView, QueueView, SessionView, Status, UsageView,

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::budget::{Bounds, Budget};
 use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::json::Json;
+use crate::ledger::CallReport;
 use crate::outcome::{EndReason, StopReason};
 use crate::picture::Picture;
 use crate::queue::{Immediacy, QueuedItem};
@@ -86,6 +87,11 @@ pub struct CallResult {
     pub origin: ResultOrigin,
     /// Pictures that belong to it, in order; usually none.
     pub images: Vec<Picture>,
+    /// How long the call ran, in microseconds, by a clock that never jumps: not until its result was on record, which
+    /// may be later. None where nobody measured it.
+    pub took_micros: Option<u64>,
+    /// What the tool says of the call beside its result.
+    pub report: Option<Arc<CallReport>>,
 }
 
 /// What happened to a session.

@@ -14,6 +14,7 @@ mod decide;
 mod event;
 mod id;
 mod json;
+mod ledger;
 mod lineage;
 mod mail;
 mod outcome;
@@ -41,6 +42,10 @@ pub use id::{
     CallId, Epoch, Generation, Ids, ItemId, Position, QueueId, SessionId, TurnId, WatchId,
 };
 pub use json::{Json, NotJson};
+pub use ledger::{
+    ARGUMENTS_CHARS, CallOutcome, CallReport, DETAIL_CHARS, Digest, LEDGER_CALLS, Ledger,
+    LedgerEntry, LedgerFold, NESTED_CALLS, NestedCall,
+};
 pub use lineage::{Child, Parent, Watch, Watcher};
 pub use mail::{Mail, MailBody, MailId, NewMail, Notice, Told};
 pub use outcome::{EndReason, Outcome, StopReason};

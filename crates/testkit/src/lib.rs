@@ -8,6 +8,7 @@ mod history;
 mod planted;
 mod puppet;
 mod slow;
+mod teller;
 mod world;
 
 /// A request as a puppet gets it.
@@ -19,4 +20,5 @@ pub use history::well_formed;
 pub use planted::Planted;
 pub use puppet::{Gate, Piece, Puppet, call, text};
 pub use slow::slow_tools;
+pub use teller::Teller;
 pub use world::{World, json_of};

@@ -41,7 +41,7 @@ impl Toolset for AgentSession {
 pub(crate) type Answer = Result<ToolOutcome, ToolError>;
 
 /// Makes a tool of a name, whether it changes state, a schema and an async function of context and arguments. What else
-/// it is (`may_repeat`) stands in parentheses behind the name.
+/// it is (`may_repeat`, `is_bookkeeping`) stands in parentheses behind the name.
 macro_rules! tool {
     ($(#[$doc:meta])* $name:ident $(($($is:ident),+))?, $changes:literal, $spec:expr, $call:path) => {
         $(#[$doc])*

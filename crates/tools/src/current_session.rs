@@ -24,7 +24,7 @@ impl Toolset for CurrentSession {
 
 tool!(
     /// The tool.
-    GetCurrentSession,
+    GetCurrentSession(is_bookkeeping),
     false,
     show::spec(
         "get_current_session",

@@ -9,7 +9,7 @@ use crate::show;
 
 tool!(
     /// The tool.
-    ReadResult,
+    ReadResult(is_bookkeeping),
     false,
     show::spec(
         READ_RESULT,

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use attache_agent::offer::{Json, ToolSpec};
-use attache_agent::session::{Picture, Receipt, RowView, Timestamp, Usage, preview};
+use attache_agent::session::{
+    Ledger, LedgerEntry, NestedCall, Picture, Receipt, RowView, Timestamp, Usage, preview,
+};
 use attache_agent::{EventPage, EventView, SessionDetail, SessionInfo};
 use serde_json::{Value, json};
 
@@ -149,6 +151,59 @@ pub(crate) fn detail(detail: &SessionDetail) -> Value {
     }
     put_side_effects(&mut shown, &detail.row);
     shown
+}
+
+/// The calls of a run, in few words: without digests, and with what not every call has only where it has it.
+pub(crate) fn ledger(ledger: &Ledger) -> Value {
+    let Ledger { calls, total } = ledger;
+    json!({ "total": total, "calls": calls.iter().map(ledger_entry).collect::<Vec<_>>() })
+}
+
+fn ledger_entry(entry: &LedgerEntry) -> Value {
+    let LedgerEntry {
+        name,
+        arguments,
+        arguments_digest: _,
+        result_digest: _,
+        outcome,
+        duration_micros,
+        changes_state,
+        detail,
+        nested,
+        nested_total,
+    } = entry;
+    let mut shown = json!({
+        "name": &**name,
+        "arguments": &**arguments,
+        "outcome": outcome.as_str(),
+        "changes_state": changes_state,
+    });
+    if let Some(micros) = duration_micros {
+        shown["duration_micros"] = json!(micros);
+    }
+    if let Some(detail) = detail {
+        shown["detail"] = json!(&**detail);
+    }
+    if *nested_total > 0 {
+        shown["nested"] = nested.iter().map(nested_call).collect();
+        shown["nested_total"] = json!(nested_total);
+    }
+    shown
+}
+
+fn nested_call(call: &NestedCall) -> Value {
+    let NestedCall {
+        name,
+        arguments,
+        failed: _,
+        changes_state,
+    } = call;
+    json!({
+        "name": &**name,
+        "arguments": &**arguments,
+        "outcome": call.outcome().as_str(),
+        "changes_state": changes_state,
+    })
 }
 
 /// An event; with `full`, its whole text.

@@ -2,9 +2,12 @@
 //! come together in the order of the calls.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache_model::ToolCall;
-use attache_session::{CallId, CallResult, ErrorCode, Event, NewCall, ResultOrigin, StepText};
+use attache_session::{
+    CallId, CallReport, CallResult, ErrorCode, Event, NewCall, ResultOrigin, StepText,
+};
 
 use super::{Output, Phase, Then, ToolStart, Turn};
 use crate::pictures;
@@ -68,7 +71,7 @@ impl Turn {
                 // What stands behind a changing call starts behind it: it may look at the change.
                 Ok(start) if changes_state || !later.is_empty() => later.push(start),
                 Ok(start) => now.push(Output::Start(start)),
-                Err(error) => self.put_result(&id, error.into()),
+                Err(error) => self.put_result(&id, error.into(), Duration::ZERO),
             }
         }
         self.phase = Phase::RecordingStep {
@@ -83,8 +86,13 @@ impl Turn {
         out
     }
 
-    pub(super) fn tool_ended(&mut self, call: &CallId, outcome: ToolOutcome) -> Vec<Output> {
-        self.put_result(call, outcome);
+    pub(super) fn tool_ended(
+        &mut self,
+        call: &CallId,
+        outcome: ToolOutcome,
+        took: Duration,
+    ) -> Vec<Output> {
+        self.put_result(call, outcome, took);
         if matches!(self.phase, Phase::Calling) {
             self.give_results()
         } else {
@@ -92,12 +100,13 @@ impl Turn {
         }
     }
 
-    pub(super) fn put_result(&mut self, id: &CallId, outcome: ToolOutcome) {
+    pub(super) fn put_result(&mut self, id: &CallId, outcome: ToolOutcome, took: Duration) {
         let ToolOutcome {
             content,
             is_error,
             spawned,
             images,
+            report,
         } = pictures::within_bounds(outcome);
         let content: Arc<str> = content.into();
         self.repeats.ends(id, &content, &images);
@@ -110,6 +119,8 @@ impl Turn {
                     spawned,
                     origin: ResultOrigin::Tool,
                     images,
+                    took_micros: u64::try_from(took.as_micros()).ok(),
+                    report: report.and_then(CallReport::bounded).map(Arc::new),
                 });
                 return;
             }

@@ -5,7 +5,8 @@ use attache_agent::{History, Input, Output, SUMMARISE, Turn, TurnConfig};
 use attache_model::{Delta, ErrorKind, Message, ModelError, Part, Request, StopReason, Usage};
 use attache_session::{Cut, EndReason, Event, TurnId};
 
-use crate::turn::{all, asked, call, end, ended, options, recorded, step, text};
+use crate::reports::ended;
+use crate::turn::{all, asked, call, end, options, recorded, step, text};
 
 fn config(change: impl FnOnce(&mut TurnConfig)) -> TurnConfig {
     let mut config = options(50);

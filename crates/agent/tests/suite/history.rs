@@ -113,6 +113,8 @@ fn result(id: &str, content: &str) -> Event {
         spawned: None,
         origin: ResultOrigin::Tool,
         images: Vec::new(),
+        took_micros: None,
+        report: None,
     };
     Event::CallEnded { turn: TURN, result }
 }

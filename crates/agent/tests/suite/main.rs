@@ -4,5 +4,6 @@ mod definitions;
 mod endings;
 mod history;
 mod pictures;
+mod reports;
 mod toolset;
 mod turn;

@@ -1,5 +1,7 @@
 //! Pictures of results: into the record, into the request, out of it where a provider refuses them, and through cuts.
 
+use std::time::Duration;
+
 use attache_agent::{History, Input, Output, ToolOutcome, Turn, TurnConfig, compaction_plan};
 use attache_model::{ErrorKind, Image, Message, ModelError, Request};
 use attache_session::{
@@ -27,7 +29,11 @@ fn looks(turn: &mut Turn, id: &str, images: Vec<Picture>) -> (CallResult, Vec<Ou
     turn.handle(Input::StepRecorded);
     let mut outcome = ToolOutcome::json(&serde_json::json!({ "seen": &*id }));
     outcome.images = images;
-    let out = turn.handle(Input::ToolEnded { call: id, outcome });
+    let out = turn.handle(Input::ToolEnded {
+        call: id,
+        outcome,
+        took: Duration::ZERO,
+    });
     let [Output::RecordResults(results)] = &*out else {
         panic!("results were expected, not {out:?}")
     };
@@ -164,7 +170,11 @@ fn the_same_words_with_another_picture_are_no_repetition() {
         turn.handle(Input::StepRecorded);
         let outcome = ToolOutcome::json(&serde_json::json!({})).with_image(picture(fill));
         let call = id.into();
-        turn.handle(Input::ToolEnded { call, outcome });
+        turn.handle(Input::ToolEnded {
+            call,
+            outcome,
+            took: Duration::ZERO,
+        });
         asked(&turn.handle(recorded()));
     }
     let same = |turn: &mut Turn, id: &str| {
@@ -177,7 +187,11 @@ fn the_same_words_with_another_picture_are_no_repetition() {
         turn.handle(Input::StepRecorded);
         let outcome = ToolOutcome::json(&serde_json::json!({})).with_image(picture(9));
         let call = id.into();
-        turn.handle(Input::ToolEnded { call, outcome });
+        turn.handle(Input::ToolEnded {
+            call,
+            outcome,
+            took: Duration::ZERO,
+        });
         turn.handle(recorded())
     };
     asked(&same(&mut turn, "d0"));
@@ -220,6 +234,8 @@ fn stored(turns: u32) -> Vec<Event> {
                     spawned: None,
                     origin: ResultOrigin::Tool,
                     images: vec![picture(1)],
+                    took_micros: None,
+                    report: None,
                 },
             },
             Event::TurnEnded {

@@ -18,6 +18,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::history::user;
+use crate::reports::ended;
 
 struct Named(ToolSpec, bool);
 
@@ -81,7 +82,7 @@ pub(crate) fn history() -> History {
     history
 }
 
-fn turn(limit: u32) -> Turn {
+pub(crate) fn turn(limit: u32) -> Turn {
     Turn::new(options(limit), history())
 }
 
@@ -122,6 +123,8 @@ pub(crate) fn exchange(turn: TurnId, long: bool) -> Vec<Event> {
                     spawned: None,
                     origin: ResultOrigin::Tool,
                     images: Vec::new(),
+                    took_micros: None,
+                    report: None,
                 },
             });
         }
@@ -157,17 +160,6 @@ pub(crate) fn call(index: usize, id: &str, name: &str, arguments: &str) -> Vec<I
 
 fn stop(reason: StopReason) -> Input {
     Input::Delta(Delta::Stop(reason))
-}
-
-pub(crate) fn ended(id: &str, content: &str) -> Input {
-    let outcome = ToolOutcome {
-        content: content.to_owned(),
-        ..ToolOutcome::json(&Value::Null)
-    };
-    Input::ToolEnded {
-        call: id.into(),
-        outcome,
-    }
 }
 
 pub(crate) fn recorded() -> Input {

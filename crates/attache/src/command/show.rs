@@ -5,13 +5,13 @@ use attache_client::{Client, ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
-use super::{budget, done, session};
+use super::{budget, done, ledger, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
 use crate::shape::{self, Total};
 
-pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
+pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result<u8, Failure> {
     let (mut link, found) = session(id).await?;
     done(
         &link.client,
@@ -46,6 +46,13 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
     value["paused"] = paused.into();
     let receipts = receipts(&link.client, &session.session_id).await?;
     value["receipts"] = receipts.iter().map(shape::receipt).collect();
+    let calls = if with_ledger {
+        let calls = ledger::of(&link.client, &session.session_id).await?;
+        value["ledger"] = ledger::shape(calls.as_ref());
+        Some(calls)
+    } else {
+        None
+    };
     value["queues"] = Value::Array(mirror.queues.iter().map(shape::queue).collect());
     value["events"] = Value::Array(mirror.items.iter().map(shape::item).collect());
     output.data(&value, || {
@@ -54,7 +61,7 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
             for (name, member) in members {
                 if matches!(
                     name.as_str(),
-                    "events" | "queues" | "usage" | "tree_usage" | "limits" | "receipts"
+                    "events" | "queues" | "usage" | "tree_usage" | "limits" | "receipts" | "ledger"
                 ) {
                     continue;
                 }
@@ -89,6 +96,9 @@ pub(crate) async fn show(id: &str, output: &Output) -> Result<u8, Failure> {
             let state = format!("{}{}", receipt.state, reason.unwrap_or_default());
             let preview = in_line(&receipt.preview);
             text.push_str(&format!("{:<22}{preview}  {state}\n", "input"));
+        }
+        if let Some(calls) = &calls {
+            text.push_str(&ledger::lines(calls.as_ref()));
         }
         text.push('\n');
         text.extend(mirror.items.iter().map(line));

@@ -424,6 +424,7 @@ fn what_is_printed_as_json_fits_the_committed_schemas() {
         ("tree", vec!["tree"]),
         ("tree ID", vec!["tree", &id]),
         ("show", vec!["show", &id]),
+        ("show", vec!["show", &id, "--ledger"]),
         ("send", vec!["send", &id, "x"]),
         ("wait", vec!["wait", &id]),
         ("events", vec!["events", &id]),

@@ -14,6 +14,7 @@ mod field;
 mod house;
 #[cfg(feature = "fault")]
 mod killed;
+mod ledger;
 mod life;
 mod long_answers;
 mod mcp;

@@ -4,6 +4,7 @@ mod adapted;
 mod budgets;
 mod crashes;
 mod endings;
+mod ledger;
 mod limits;
 mod outside;
 mod pictures;

@@ -66,6 +66,8 @@ async fn g15_a_result_without_its_call_is_left_out_with_a_note() {
         spawned: None,
         origin: ResultOrigin::Tool,
         images: Vec::new(),
+        took_micros: None,
+        report: None,
     };
     let stored = vec![
         Event::TurnStarted { turn },

@@ -5,7 +5,7 @@ use attache_protocol::{Answer, Command, FromHost};
 use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin};
 
 use super::{Connection, key_of};
-use crate::{from_wire, questions, streams, to_wire};
+use crate::{from_wire, ledger, questions, streams, to_wire};
 
 impl Connection {
     /// Carries a command out; none when the answer comes later, or was sent already.
@@ -122,6 +122,12 @@ impl Connection {
             }
             Command::GetSession { session_id } => {
                 questions::session(&engine, from_wire::session(&session_id)?).map(Some)
+            }
+            Command::GetLedger { session_id } => {
+                let calls = engine.ledger(from_wire::session(&session_id)?)?;
+                Ok(Some(Answer::Ledger {
+                    ledger: calls.as_ref().map(ledger::to_wire),
+                }))
             }
             Command::ReadText {
                 session_id,

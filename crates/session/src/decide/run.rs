@@ -183,6 +183,8 @@ pub(super) fn close(
             spawned: None,
             origin: ResultOrigin::Cut,
             images: Vec::new(),
+            took_micros: None,
+            report: None,
         };
         draft.push(Event::CallEnded { turn, result });
     }

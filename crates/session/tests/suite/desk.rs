@@ -92,6 +92,8 @@ pub(crate) fn result(id: &str) -> attache_session::CallResult {
         spawned: None,
         origin: ResultOrigin::Tool,
         images: Vec::new(),
+        took_micros: None,
+        report: None,
     }
 }
 

@@ -4,6 +4,7 @@
 mod bounds;
 mod desk;
 mod events;
+mod ledger;
 mod lifecycle;
 mod lineage;
 mod queues;

@@ -277,6 +277,8 @@ pub(super) fn answered(id: &str, content: &str) -> Event {
             spawned: None,
             origin: ResultOrigin::Tool,
             images: Vec::new(),
+            took_micros: None,
+            report: None,
         },
     }
 }

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::parts::{
     BoundsRecord, BudgetRecord, CallRecord, Count, ItemRecord, PictureRecord, StepRecord,
 };
+use super::report::ReportRecord;
 
 #[derive(Serialize, Deserialize)]
 pub(super) struct CreatedRecord {
@@ -162,6 +163,10 @@ pub(super) struct CallEndedRecord {
     pub(super) cut: bool,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) images: Vec<PictureRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) took_micros: Option<Count>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) report: Option<ReportRecord>,
 }
 
 #[derive(Serialize, Deserialize)]

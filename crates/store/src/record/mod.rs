@@ -7,6 +7,7 @@ mod event;
 mod mail;
 mod parts;
 mod read;
+mod report;
 mod summary;
 #[cfg(test)]
 mod tests;

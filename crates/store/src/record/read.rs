@@ -208,6 +208,8 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
                 spawned,
                 cut,
                 images,
+                took_micros,
+                report,
             } = read(fields)?;
             let origin = if cut {
                 ResultOrigin::Cut
@@ -223,6 +225,8 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
                     spawned: spawned.map(SessionId),
                     origin,
                     images: images.into_iter().map(PictureRecord::value).collect(),
+                    took_micros: took_micros.map(|Count(micros)| micros),
+                    report: report.map(|report| Arc::new(report.value())),
                 },
             }
         }

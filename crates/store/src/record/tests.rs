@@ -9,12 +9,13 @@ use proptest::prelude::*;
 use uuid::Uuid;
 
 use self::bounds::{bounds, budget, said_last};
-use self::pictures::picture;
+use self::reports::result;
 use super::*;
 use crate::read::Partial;
 
 mod bounds;
 mod pictures;
+mod reports;
 mod summaries;
 
 use summaries::summaries;
@@ -135,21 +136,6 @@ fn created() -> impl Strategy<Value = Event> {
                 }))
             },
         )
-}
-
-fn result() -> impl Strategy<Value = CallResult> {
-    let origin = one_of(&[ResultOrigin::Tool, ResultOrigin::Cut]);
-    let said = (word(), word(), any::<bool>());
-    (said, option::of(session()), origin, vec(picture(), 0..3)).prop_map(
-        |((call, content, is_error), spawned, origin, images)| CallResult {
-            call,
-            content,
-            is_error,
-            spawned,
-            origin,
-            images,
-        },
-    )
 }
 
 fn call() -> impl Strategy<Value = NewCall> {

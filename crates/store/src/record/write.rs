@@ -9,6 +9,7 @@ use super::event::*;
 use super::parts::{
     BoundsRecord, CallRecord, Count, ItemRecord, PictureRecord, StepRecord, queue_name,
 };
+use super::report::ReportRecord;
 use super::{Opened, Unusable, seal};
 
 /// An event as it is written; only an unknown one that is not the record it says it is has none.
@@ -132,6 +133,8 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
                 spawned,
                 origin,
                 images,
+                took_micros,
+                report,
             } = result;
             let record = CallEndedRecord {
                 turn: turn.0.into(),
@@ -143,6 +146,8 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
                     ResultOrigin::Cut => true,
                 },
                 images: images.iter().map(PictureRecord::of).collect(),
+                took_micros: took_micros.map(Count),
+                report: report.as_deref().map(ReportRecord::of),
             };
             seal(kind, observed, record)
         }

@@ -9,7 +9,7 @@ use crate::show;
 
 tool!(
     /// The tool.
-    Get(may_repeat),
+    Get(may_repeat, is_bookkeeping),
     false,
     show::spec(
         "agent_session_get",
@@ -19,6 +19,11 @@ tool!(
             "session_id": {
                 "type": "string",
                 "description": "A child's or descendant's id, or \".\" for yourself."
+            },
+            "ledger": {
+                "type": "boolean",
+                "description": "Also the tool calls of its last or current run: what each came to and \
+                                whether it changed something. Default false."
             }
         }),
         &[]
@@ -30,7 +35,13 @@ async fn call(context: CallContext, arguments: Value) -> Answer {
     let mut arguments = Arguments::new(arguments)?;
     let me = context.caller.session;
     let session = arguments.session(me)?.unwrap_or(me);
+    let with_ledger = arguments.flag("ledger")?;
     arguments.done()?;
     let detail = context.sessions.get(&context.caller, session).await?;
-    Ok(ToolOutcome::json(&show::detail(&detail)))
+    let mut shown = show::detail(&detail);
+    if with_ledger {
+        let ledger = context.sessions.ledger(&context.caller, session).await?;
+        shown["ledger"] = ledger.as_ref().map_or(Value::Null, show::ledger);
+    }
+    Ok(ToolOutcome::json(&shown))
 }

@@ -16,7 +16,7 @@ const MOST: u64 = 1_000;
 
 tool!(
     /// The tool.
-    List(may_repeat),
+    List(may_repeat, is_bookkeeping),
     false,
     show::spec(
         "agent_session_list",

@@ -30,6 +30,21 @@ fn tools() -> Vec<(String, Value)> {
         .collect()
 }
 
+#[test]
+fn tools_that_only_look_after_the_work_say_so() {
+    let found = attache_tools::built_in().bookkeeping();
+    let found: Vec<&str> = found.iter().map(|name| &**name).collect();
+    assert_eq!(
+        found,
+        [
+            "agent_session_get",
+            "agent_session_list",
+            "get_current_session",
+            "read_result"
+        ]
+    );
+}
+
 /// The parameters of a schema that may be of a kind.
 fn of_kind<'a>(schema: &'a Value, kind: &'a str) -> impl Iterator<Item = &'a String> {
     let properties = schema["properties"].as_object().unwrap().iter();

@@ -9,7 +9,7 @@ use attache_agent::{
     PortFuture, SessionContext, SessionDetail, SessionInfo, Sessions, Tool, WaitFor, Waited,
     Watching,
 };
-use attache_session::{ItemId, SessionId, TurnId};
+use attache_session::{ItemId, Ledger, SessionId, TurnId};
 use attache_testkit::{World, json_of};
 use serde_json::{Value, json};
 
@@ -59,6 +59,10 @@ impl Sessions for Host {
     }
 
     fn get<'a>(&'a self, _: &'a Caller, _: SessionId) -> PortFuture<'a, SessionDetail> {
+        unasked()
+    }
+
+    fn ledger<'a>(&'a self, _: &'a Caller, _: SessionId) -> PortFuture<'a, Option<Ledger>> {
         unasked()
     }
 

@@ -29,6 +29,8 @@ fn a_result_without_pictures_is_written_as_ever_and_a_picture_is_shown_without_i
                 spawned: None,
                 origin: ResultOrigin::Tool,
                 images,
+                took_micros: None,
+                report: None,
             },
         },
     };
@@ -55,6 +57,8 @@ fn g60_a_result_of_another_version_still_reads() {
             spawned: None,
             origin: ResultOrigin::Tool,
             images,
+            took_micros: None,
+            report: None,
         },
     };
     let body = r#"{"kind":"call-ended","v":1,"min_reader":1,"f":{"turn":3,"call":"c","is_error":false,"cut":false}}"#;
