@@ -10,7 +10,9 @@ mod wire;
 use attache_model::Options;
 use attache_session::{BudgetChange, Json};
 
+use crate::stall::OnStall;
 pub use front_matter::Dialect as MarkdownDialect;
+
 pub use parameters::{Parameter, ParameterError};
 
 /// An agent definition.
@@ -56,6 +58,12 @@ pub struct SubAgent {
 pub struct Limits {
     /// Rounds of a run at most.
     pub iteration_limit: Option<u32>,
+    /// Seconds without progress of the model after which a run counts as stalled.
+    pub stall_seconds: Option<u32>,
+    /// The same while tools run.
+    pub tool_stall_seconds: Option<u32>,
+    /// What becomes of a run that has stalled.
+    pub on_stall: OnStall,
 }
 
 /// A definition that does not load: where, and what is wrong.

@@ -13,6 +13,7 @@ mod history;
 mod pictures;
 mod port;
 mod prompt;
+mod stall;
 mod tool;
 mod toolset;
 mod turn;
@@ -31,6 +32,7 @@ pub use port::{
     WaitEnd, WaitFor, Waited, Watching,
 };
 pub use prompt::system_prompt;
+pub use stall::{Doing, OnStall, StallWatch};
 pub use tool::{CallContext, Cancel, Tool, ToolError, ToolFuture, ToolOutcome};
 pub use toolset::{Toolbelt, Toolset, ToolsetError, Toolsets};
 pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};

@@ -34,6 +34,7 @@ mod receipts;
 mod recovery;
 mod registry;
 mod results;
+mod stalls;
 mod storage;
 mod turn_task;
 mod view;

@@ -9,8 +9,10 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
+use attache_agent::asking::is_progress;
 use attache_agent::{
-    CallContext, Caller, Cancel, Input, Output, ToolError, ToolOutcome, ToolStart, Turn,
+    CallContext, Caller, Cancel, Doing, Input, Limits, OnStall, Output, ToolError, ToolOutcome,
+    ToolStart, Turn,
 };
 use attache_model::{Delta, Deltas};
 use attache_session::{
@@ -32,6 +34,7 @@ use crate::mailbox::SharedMailbox;
 use crate::places::{NoPlace, Standing, needed};
 use crate::port::Port;
 use crate::prepare::{Prepared, prepare};
+use crate::stalls::{Stalls, told};
 
 /// What a turn is doing whose model is asked for a summary.
 const MAKING_ROOM: &str = "making room in the context";
@@ -80,6 +83,8 @@ async fn run(
             shared.busy.begins(&chain);
             let mut driver = Driver::new(shared, session, mailbox, turn, token, machine, prepared);
             driver.place = Standing::new(&shared.places, needed(&chain));
+            // A root has people who look at it.
+            driver.stalls = (chain.len() > 1).then(|| Stalls::new(driver.limits()));
             let drive = AssertUnwindSafe(driver.drive()).catch_unwind();
             let _ended = drive.await;
             shared.busy.ends(&chain);
@@ -134,6 +139,10 @@ struct Driver<'a> {
     checkpointed_at: Timestamp,
     /// The limit that ends it.
     refusal: Option<Arc<str>>,
+    /// Watches its progress; none where there is nobody to tell.
+    stalls: Option<Stalls>,
+    /// It waits for its turn at the provider, or for a retry.
+    delayed: bool,
 }
 
 /// A call that runs.
@@ -157,6 +166,8 @@ enum Next {
     Tool(Ended),
     /// There is a place, or a reason to wait for one.
     Placed(Option<NoPlace>),
+    /// Nothing has come for so long.
+    Stalled(Duration),
     Model(Asked),
 }
 
@@ -191,6 +202,8 @@ impl<'a> Driver<'a> {
             starting: VecDeque::new(),
             checkpointed_at: shared.now(),
             refusal: None,
+            stalls: None,
+            delayed: false,
         }
     }
 
@@ -235,12 +248,21 @@ impl<'a> Driver<'a> {
                     took,
                 }) => {
                     self.mailbox.live.call_ends(&call);
+                    self.progress();
                     Input::ToolEnded {
                         call,
                         outcome,
                         took,
                     }
                 }
+                Next::Stalled(passed) => match self.tell_of_stall(passed) {
+                    Ok(None) => continue,
+                    Ok(Some(reason)) => {
+                        ending = true;
+                        Input::Cancel(reason)
+                    }
+                    Err(_) => return,
+                },
                 Next::Placed(short) => {
                     self.note(short.map(Note::Place));
                     continue;
@@ -252,15 +274,20 @@ impl<'a> Driver<'a> {
                     match asked {
                         Asked::Bytes => continue,
                         Asked::Note(note) => {
+                            self.delayed = note.is_some();
                             let making = || Note::Text(MAKING_ROOM.into());
                             let note = note.or_else(|| (!self.shows).then(making));
                             self.note(note);
                             continue;
                         }
-                        Asked::End => Input::ModelEnded,
+                        Asked::End => {
+                            self.delayed = false;
+                            Input::ModelEnded
+                        }
                         Asked::Failed(error) => {
                             let model = &self.prepared.model_name;
                             self.shared.limits.learn(model, &error);
+                            self.delayed = false;
                             Input::ModelFailed(error)
                         }
                     }
@@ -272,6 +299,49 @@ impl<'a> Driver<'a> {
         }
     }
 
+    fn limits(&self) -> Limits {
+        self.prepared.compiled.definition.limits
+    }
+
+    fn progress(&mut self) {
+        if let Some(stalls) = &mut self.stalls {
+            stalls.progress();
+        }
+    }
+
+    fn doing(&self) -> Doing {
+        match &self.asking {
+            Some(_) if self.delayed || !self.place.is_taken() => Doing::Waiting,
+            None if self.calls.is_empty() => Doing::Asking,
+            None if self.calls.values().all(|call| call.waits) => Doing::Waiting,
+            None => Doing::Calling,
+            Some(_) => Doing::Asking,
+        }
+    }
+
+    /// Tells the parents that nothing comes; how the run is to end where its definition says so.
+    fn tell_of_stall(&mut self, passed: Duration) -> Result<Option<EndReason>, EngineError> {
+        let tools = self.mailbox.live.read(|live| {
+            live.calls
+                .iter()
+                .map(|(_, name)| name.to_string())
+                .collect::<Vec<_>>()
+        });
+        let ends = self.limits().on_stall == OnStall::Interrupt;
+        let text: Arc<str> = told(self.session, passed, &tools, ends).into();
+        let turn = self.turn;
+        let report = Command::ReportStall {
+            turn,
+            text: Arc::clone(&text),
+        };
+        self.record(Record::Note, report)?;
+        if !ends {
+            return Ok(None);
+        }
+        self.refusal = Some(text);
+        Ok(Some(EndReason::Deadline))
+    }
+
     /// Whether it has been told to end. From then on it asks no model and starts no call, also when
     /// it has not come to look yet.
     fn is_told_to_end(&self) -> bool {
@@ -279,6 +349,10 @@ impl<'a> Driver<'a> {
     }
 
     async fn next(&mut self, ending: bool) -> Next {
+        let doing = self.doing();
+        if let Some(stalls) = &mut self.stalls {
+            stalls.does(doing);
+        }
         loop {
             tokio::select! {
                 biased;
@@ -307,6 +381,7 @@ impl<'a> Driver<'a> {
                 asked = read(self.asking.as_mut(), &mut self.deltas), if self.place.is_taken() => {
                     return Next::Model(asked);
                 }
+                passed = stalled(self.stalls.as_mut()), if !ending => return Next::Stalled(passed),
             }
         }
     }
@@ -318,6 +393,9 @@ impl<'a> Driver<'a> {
         let mut deltas = std::mem::take(&mut self.deltas);
         let mut outputs = Vec::new();
         let mut said = false;
+        if self.stalls.is_some() && deltas.as_slice().iter().any(is_progress) {
+            self.progress();
+        }
         for delta in deltas.drain() {
             match &delta {
                 Delta::Text(text) if self.shows => {
@@ -536,6 +614,13 @@ async fn cancelled(token: &mut watch::Receiver<Option<EndReason>>) -> EndReason 
 async fn front(records: &mut VecDeque<(Record, Reply)>) -> Result<Answer, EngineError> {
     match records.front_mut() {
         Some((_, reply)) => reply.await.unwrap_or_else(|_gone| Err(EngineError::lost())),
+        None => std::future::pending().await,
+    }
+}
+
+async fn stalled(stalls: Option<&mut Stalls>) -> Duration {
+    match stalls {
+        Some(stalls) => stalls.stalled().await,
         None => std::future::pending().await,
     }
 }

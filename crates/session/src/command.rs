@@ -143,6 +143,13 @@ pub enum Command {
         /// The limit's value when that was found.
         most: u64,
     },
+    /// The turn makes no progress; the parents that hold the session are told.
+    ReportStall {
+        /// The turn; refused when it is not the current one.
+        turn: TurnId,
+        /// What the host says of it.
+        text: Arc<str>,
+    },
     /// Input that this session sent will never be read; it is told so.
     Undeliverable {
         /// The item.

@@ -111,6 +111,7 @@ pub fn decide_within(
         Command::NearlySpent { limit, used, most } => {
             Ok(bounds::nearly_spent(&mut draft, *limit, *used, *most, ids))
         }
+        Command::ReportStall { turn, text } => run::report_stall(&mut draft, *turn, text, ids),
         Command::Undeliverable { item, to, text } => {
             Ok(mail::undeliverable(&mut draft, *item, *to, text, ids))
         }

@@ -56,6 +56,13 @@ pub enum MailBody {
     },
     /// The answer to a watch.
     Notice(Notice),
+    /// Word of the host about the sender, for a parent of it: that its run makes no progress.
+    Report {
+        /// The id of the notice that the receiver makes of it.
+        watch: WatchId,
+        /// What the host says.
+        text: Arc<str>,
+    },
     /// The sender became a further parent, or holds the receiver again.
     Hold,
     /// The sender gave its hold up; the reason tells why.
@@ -75,14 +82,16 @@ impl MailBody {
     /// Whether this mail is a notice.
     #[must_use]
     pub fn is_notice(&self) -> bool {
-        matches!(self, Self::Notice(_))
+        matches!(self, Self::Notice(_) | Self::Report { .. })
     }
 
     /// Whether this mail only tells of an end: a receiver that is gone misses nothing by it.
     #[must_use]
     pub fn is_farewell(&self) -> bool {
         match self {
-            Self::Unwatch { .. } | Self::Notice(_) | Self::Release { .. } => true,
+            Self::Unwatch { .. } | Self::Notice(_) | Self::Report { .. } | Self::Release { .. } => {
+                true
+            }
             Self::Input { .. } | Self::Watch { .. } | Self::Hold => false,
         }
     }

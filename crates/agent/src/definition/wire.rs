@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::parameters::Parameter;
 use super::{Definition, DefinitionError, Limits, SubAgent, is_name, keys, places};
 use crate::budgets::{budget_of, budget_to_json};
+use crate::stall::OnStall;
 
 #[derive(Serialize, Deserialize)]
 #[serde(
@@ -103,6 +104,19 @@ struct WrittenParameter {
 struct WrittenLimits {
     #[serde(skip_serializing_if = "Option::is_none")]
     iteration_limit: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stall_seconds: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_stall_seconds: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    on_stall: Option<WrittenOnStall>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WrittenOnStall {
+    Report,
+    Interrupt,
 }
 
 pub(super) fn from_json(text: &str, file: &str) -> Result<Definition, DefinitionError> {
@@ -172,7 +186,21 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
     }
     let limits = Limits {
         iteration_limit: limits.iteration_limit,
+        stall_seconds: limits.stall_seconds,
+        tool_stall_seconds: limits.tool_stall_seconds,
+        on_stall: match limits.on_stall {
+            Some(WrittenOnStall::Interrupt) => OnStall::Interrupt,
+            Some(WrittenOnStall::Report) | None => OnStall::Report,
+        },
     };
+    for (name, seconds) in [
+        ("stall-seconds", limits.stall_seconds),
+        ("tool-stall-seconds", limits.tool_stall_seconds),
+    ] {
+        if seconds == Some(0) {
+            return Err(format!("limits.{name}: must be at least 1"));
+        }
+    }
     if limits.iteration_limit == Some(0) {
         return Err("limits.iteration-limit: must be at least 1".to_owned());
     }
@@ -349,6 +377,9 @@ fn to_written(definition: &Definition) -> Written {
             .collect(),
         limits: WrittenLimits {
             iteration_limit: limits.iteration_limit,
+            stall_seconds: limits.stall_seconds,
+            tool_stall_seconds: limits.tool_stall_seconds,
+            on_stall: (limits.on_stall == OnStall::Interrupt).then_some(WrittenOnStall::Interrupt),
         },
         budget: budget_to_json(&budget),
         working_directory,

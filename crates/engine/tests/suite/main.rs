@@ -15,5 +15,6 @@ mod rooms;
 mod scenarios;
 mod script;
 mod simulation;
+mod stalls;
 mod stored;
 mod truth;

@@ -273,7 +273,7 @@ fn unread(store: &MemoryStore, id: SessionId) -> Unread {
     for mail in store.mail(id, usize::MAX).expect("the box can be read") {
         match mail.body {
             MailBody::Input { .. } => unread.inputs += 1,
-            MailBody::Notice(_) => unread.notices += 1,
+            MailBody::Notice(_) | MailBody::Report { .. } => unread.notices += 1,
             MailBody::Watch { .. }
             | MailBody::Unwatch { .. }
             | MailBody::Hold

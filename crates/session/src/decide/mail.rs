@@ -143,6 +143,23 @@ fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
             }
             // An answer to a registration that was given up tells nothing any more.
         }
+        MailBody::Report { watch, text } => {
+            // It tells of this moment: a session that is stopped has missed it.
+            if draft.state.is_live() {
+                let origin = Origin::Notice {
+                    about: mail.from,
+                    watch: *watch,
+                    told: None,
+                };
+                push_item(
+                    draft,
+                    ItemId(ids.fresh()),
+                    QueueId::Immediate,
+                    text,
+                    &origin,
+                );
+            }
+        }
     }
     draft.taken.push(mail.id);
 }

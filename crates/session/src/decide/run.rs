@@ -8,7 +8,8 @@ use super::input::push_item;
 use super::lifecycle::give_up_watches;
 use crate::command::{Answer, Effect, Rejected};
 use crate::event::{CallResult, Event, ResultOrigin};
-use crate::id::{Ids, ItemId, QueueId, TurnId};
+use crate::id::{Ids, ItemId, QueueId, TurnId, WatchId};
+use crate::mail::MailBody;
 use crate::outcome::EndReason;
 use crate::queue::{Origin, takeable};
 use crate::turn::{Cut, NewCall, StepText};
@@ -85,6 +86,28 @@ pub(super) fn note(
         code: Arc::clone(code),
         text: Arc::clone(text),
     });
+    Ok(Answer::Done)
+}
+
+/// The run goes on: who holds the session decides what becomes of it.
+pub(super) fn report_stall(
+    draft: &mut Draft,
+    turn: TurnId,
+    text: &Arc<str>,
+    ids: &mut dyn Ids,
+) -> Result<Answer, Rejected> {
+    note(draft, turn, &"stalled".into(), text)?;
+    let holders = draft.state.parents.iter().filter(|parent| parent.holds);
+    let holders: Vec<_> = holders.map(|parent| parent.id).collect();
+    for parent in holders {
+        draft.post(
+            parent,
+            MailBody::Report {
+                watch: WatchId(ids.fresh()),
+                text: Arc::clone(text),
+            },
+        );
+    }
     Ok(Answer::Done)
 }
 

@@ -110,6 +110,7 @@ pub(crate) fn body(body: &MailBody) -> &'static str {
         MailBody::Watch { .. } => "watch",
         MailBody::Unwatch { .. } => "unwatch",
         MailBody::Notice(_) => "notice",
+        MailBody::Report { .. } => "report",
         MailBody::Hold => "hold",
         MailBody::Release { .. } => "release",
     }

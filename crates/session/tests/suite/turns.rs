@@ -96,10 +96,11 @@ fn place(command: &Command) -> usize {
         Command::SetBounds { .. } => 24,
         Command::NearlySpent { .. } => 25,
         Command::Undeliverable { .. } => 26,
+        Command::ReportStall { .. } => 27,
     }
 }
 
-const COMMANDS: usize = 27;
+const COMMANDS: usize = 28;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -250,6 +251,13 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
                 item: iid(1),
                 to: sid(2),
                 text: "x".into(),
+            },
+        ),
+        (
+            "no progress",
+            Command::ReportStall {
+                turn,
+                text: "nothing comes".into(),
             },
         ),
         ("note", note(turn)),

@@ -133,6 +133,15 @@ fn mail_is_input_or_a_notice_or_tells_of_an_end() {
     for (body, is_input, is_notice, is_farewell) in [
         (input, true, false, false),
         (notice, false, true, true),
+        (
+            MailBody::Report {
+                watch: wid(1),
+                text: "stalled".into(),
+            },
+            false,
+            true,
+            true,
+        ),
         (MailBody::Hold, false, false, false),
         (watch, false, false, false),
         (MailBody::Unwatch { watch: wid(1) }, false, false, true),

@@ -22,7 +22,7 @@ impl Class {
     pub(crate) fn of(body: &MailBody) -> Self {
         match body {
             MailBody::Input { .. } => Self::Input,
-            MailBody::Notice(_) => Self::Notice,
+            MailBody::Notice(_) | MailBody::Report { .. } => Self::Notice,
             MailBody::Watch { .. }
             | MailBody::Unwatch { .. }
             | MailBody::Hold
@@ -78,6 +78,13 @@ struct NoticeRecord {
 }
 
 #[derive(Serialize, Deserialize)]
+struct ReportRecord {
+    watch: Uuid,
+    #[serde(default)]
+    text: Arc<str>,
+}
+
+#[derive(Serialize, Deserialize)]
 struct HoldRecord {}
 
 #[derive(Serialize, Deserialize)]
@@ -125,6 +132,13 @@ pub(crate) fn encode_mail(body: &MailBody) -> String {
                 told: told.as_ref().map(ToldRecord::of),
             };
             seal("notice", None, record)
+        }
+        MailBody::Report { watch, text } => {
+            let record = ReportRecord {
+                watch: watch.0,
+                text: Arc::clone(text),
+            };
+            seal("report", None, record)
         }
         MailBody::Hold => seal("hold", None, HoldRecord {}),
         MailBody::Release { reason } => {
@@ -181,6 +195,13 @@ pub(crate) fn decode_mail(body: &str) -> Option<MailBody> {
                 stopped,
                 told: told.map(ToldRecord::value),
             })
+        }
+        "report" => {
+            let ReportRecord { watch, text } = read(fields)?;
+            MailBody::Report {
+                watch: WatchId(watch),
+                text,
+            }
         }
         "hold" => MailBody::Hold,
         "release" => {

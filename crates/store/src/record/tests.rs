@@ -391,6 +391,7 @@ fn body() -> impl Strategy<Value = MailBody> {
                     told,
                 })
             }),
+        (watch(), word()).prop_map(|(watch, text)| MailBody::Report { watch, text }),
         Just(MailBody::Hold),
         one_of(StopReason::ALL).prop_map(|reason| MailBody::Release { reason }),
     ]

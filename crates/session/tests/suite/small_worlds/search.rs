@@ -50,6 +50,7 @@ impl World {
                     MailBody::Watch { watch, .. } => (1, watch.0),
                     MailBody::Unwatch { watch } => (2, watch.0),
                     MailBody::Notice(notice) => (3, notice.watch.0),
+                    MailBody::Report { watch, .. } => (6, watch.0),
                     MailBody::Hold => (4, Uuid::nil()),
                     MailBody::Release { .. } => (5, Uuid::nil()),
                 };
