@@ -3,6 +3,8 @@
 //! The task owns the model's stream and the tool calls; when it ends, both end with it. What must
 //! be durable goes through the session's actor, in order.
 
+mod carry;
+
 use std::collections::{HashMap, VecDeque};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -11,8 +13,8 @@ use std::time::Duration;
 
 use attache_agent::asking::is_progress;
 use attache_agent::{
-    CallContext, Caller, Cancel, Doing, Input, Limits, OnStall, Output, ToolError, ToolOutcome,
-    ToolStart, Turn,
+    CallContext, Caller, Cancel, Doing, Input, Limits, OnStall, ToolError, ToolOutcome, ToolStart,
+    Turn,
 };
 use attache_model::{Delta, Deltas};
 use attache_session::{
@@ -27,7 +29,6 @@ use tokio::time::Instant;
 use crate::ask::Shared;
 use crate::asking::{Asked, Asking};
 use crate::clock;
-use crate::compaction;
 use crate::error::EngineError;
 use crate::live::Note;
 use crate::mailbox::SharedMailbox;
@@ -445,102 +446,6 @@ impl<'a> Driver<'a> {
                 },
             );
         }
-    }
-
-    fn carry_out(&mut self, input: Input) -> Result<(), EngineError> {
-        let outputs = self.machine.handle(input);
-        outputs
-            .into_iter()
-            .try_for_each(|output| self.carry(output))
-    }
-
-    fn carry(&mut self, output: Output) -> Result<(), EngineError> {
-        let turn = self.turn;
-        match output {
-            Output::Ask(_) | Output::Summarise(_) if self.is_told_to_end() => Ok(()),
-            Output::Summarise(request) => {
-                self.shows = false;
-                self.note(Some(Note::Text(MAKING_ROOM.into())));
-                let model = Arc::clone(&self.prepared.model);
-                self.asking = Some(Asking::new(model, *request, self.shared.spread()));
-                Ok(())
-            }
-            Output::RecordCompaction {
-                cut,
-                step,
-                request,
-                before,
-            } => {
-                self.asking = None;
-                let step = self.prepared.priced(step);
-                let restated = compaction::restated(self.shared, self.session, &request);
-                let command = Command::Compact {
-                    turn: Some(turn),
-                    cut,
-                    step,
-                    restated: Arc::clone(&restated),
-                    before,
-                };
-                self.record(Record::Cut(restated), command)
-            }
-            Output::Ask(_) if self.is_out_of_budget()? => {
-                self.carry_out(Input::Cancel(EndReason::Budget))
-            }
-            Output::Ask(request) => {
-                if !std::mem::replace(&mut self.shows, true) {
-                    self.note(None);
-                }
-                self.mailbox.live.step_begins(turn);
-                self.checkpointed_at = self.shared.now();
-                let model = Arc::clone(&self.prepared.model);
-                self.asking = Some(Asking::new(model, *request, self.shared.spread()));
-                Ok(())
-            }
-            Output::RecordStep { step, calls } => {
-                self.asking = None;
-                let step = self.prepared.priced(step);
-                self.record(Record::Step, Command::RecordStep { turn, step, calls })
-            }
-            Output::RecordResults(results) => {
-                self.record(Record::Results, Command::RecordResults { turn, results })
-            }
-            Output::Note { code, text } => {
-                let code = code.into();
-                self.record(Record::Note, Command::Note { turn, code, text })
-            }
-            Output::Start(start) => {
-                self.starting.push_back(start);
-                Ok(())
-            }
-            Output::End {
-                reason,
-                step,
-                error,
-            } => {
-                self.asking = None;
-                // Nobody may be listening any more.
-                let _heard = self.set_cancel.send(true);
-                self.tools.abort_all();
-                self.calls.clear();
-                let step = step.map(|step| self.prepared.priced(step));
-                let error = error.or_else(|| self.refusal.take());
-                self.record(
-                    Record::End,
-                    Command::EndTurn {
-                        turn,
-                        reason,
-                        step,
-                        error,
-                    },
-                )
-            }
-        }
-    }
-
-    fn record(&mut self, record: Record, command: Command) -> Result<(), EngineError> {
-        let reply = self.shared.post(self.session, command, None)?;
-        self.records.push_back((record, reply));
-        Ok(())
     }
 
     /// Starts the calls that wait for it, in order: each gets as far as it gets at once, so that
