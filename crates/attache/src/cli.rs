@@ -101,6 +101,9 @@ pub(crate) enum Command {
     Tree {
         /// A session whose tree is shown; all trees by default.
         id: Option<String>,
+        /// Every session in a line of its own: long lists of sub-agents are not folded.
+        #[arg(long)]
+        all: bool,
     },
     /// Show one session in full.
     #[command(after_help = "Examples:\n  attache show 3f9a1c2b\n  attache show 3f9a1c2b --ledger")]

@@ -77,7 +77,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Mcp(mcp)) => mcp::mcp(mcp).await,
         Some(Command::Restart { now }) => restart::restart(now, output).await,
         Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,
-        Some(Command::Tree { id }) => list::tree(id.as_deref(), output).await,
+        Some(Command::Tree { id, all }) => list::tree(id.as_deref(), all, output).await,
         Some(Command::Show { id, ledger }) => show::show(&id, ledger, output).await,
         Some(Command::Send(send)) => send::send(send, output).await,
         Some(Command::Wait {

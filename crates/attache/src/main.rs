@@ -13,6 +13,7 @@ mod output;
 mod places;
 mod safe;
 mod shape;
+mod tree_fold;
 mod tree_view;
 
 use std::process::ExitCode;

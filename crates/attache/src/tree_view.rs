@@ -9,6 +9,7 @@ use crate::clock;
 use crate::output::Output;
 use crate::safe::in_line;
 use crate::shape::Money;
+use crate::tree_fold::{Fold, fold, needs_a_look};
 
 /// Lines that a painted tree has at most; what is quiet folds first.
 const PAINTED: usize = 20;
@@ -33,8 +34,9 @@ pub(crate) fn status(session: &SessionView, colours: bool) -> String {
     format!("\u{1b}[{colour}m{name:<7}\u{1b}[0m")
 }
 
-/// Trees as lines: each session under its spawner, further parents by reference.
-pub(crate) fn lines(rows: &[SessionView], colours: bool) -> Vec<String> {
+/// Trees as lines: each session under its spawner, further parents by reference. Long lists of children are folded unless
+/// `all` are wanted.
+pub(crate) fn lines(rows: &[SessionView], colours: bool, all: bool) -> Vec<String> {
     let mut children: HashMap<&str, Vec<&SessionView>> = HashMap::new();
     let known: HashMap<&str, &SessionView> = rows
         .iter()
@@ -53,37 +55,70 @@ pub(crate) fn lines(rows: &[SessionView], colours: bool) -> Vec<String> {
             roots.push(row);
         }
     }
-    let mut out = Vec::new();
+    let mut trees = Trees {
+        children,
+        colours,
+        all,
+        out: Vec::new(),
+    };
     for root in roots {
-        out.push(line(root, "", colours));
-        below(root, &children, "", colours, &mut out);
+        trees.out.push(line(root, "", colours));
+        trees.below(root, "");
     }
-    out
+    trees.out
 }
 
-fn below(
-    row: &SessionView,
-    children: &HashMap<&str, Vec<&SessionView>>,
-    indent: &str,
+/// Trees that are being written.
+struct Trees<'a> {
+    children: HashMap<&'a str, Vec<&'a SessionView>>,
     colours: bool,
-    out: &mut Vec<String>,
-) {
-    let Some(list) = children.get(row.session_id.as_str()) else {
-        return;
-    };
-    for (index, child) in list.iter().enumerate() {
-        let last = index + 1 == list.len();
-        let (branch, next) = if last {
-            ("└─ ", "   ")
-        } else {
-            ("├─ ", "│  ")
+    all: bool,
+    out: Vec<String>,
+}
+
+impl Trees<'_> {
+    fn below(&mut self, row: &SessionView, indent: &str) {
+        let Some(list) = self.children.get(row.session_id.as_str()).cloned() else {
+            return;
         };
-        if child.parent_session_ids.first() == Some(&row.session_id) {
-            out.push(line(child, &format!("{indent}{branch}"), colours));
-            below(child, children, &format!("{indent}{next}"), colours, out);
+        let folded = if self.all {
+            Fold {
+                shown: list,
+                rest: Vec::new(),
+            }
         } else {
-            out.push(format!("{indent}{branch}→ {}", short(&child.session_id)));
+            fold(&list, |child| self.keeps(child))
+        };
+        let rest = folded.line();
+        for (index, child) in folded.shown.iter().enumerate() {
+            let last = index + 1 == folded.shown.len() && rest.is_none();
+            let (branch, next) = if last {
+                ("└─ ", "   ")
+            } else {
+                ("├─ ", "│  ")
+            };
+            if child.parent_session_ids.first() == Some(&row.session_id) {
+                let lead = format!("{indent}{branch}");
+                self.out.push(line(child, &lead, self.colours));
+                self.below(child, &format!("{indent}{next}"));
+            } else {
+                let id = short(&child.session_id);
+                self.out.push(format!("{indent}{branch}→ {id}"));
+            }
         }
+        if let Some(rest) = rest {
+            self.out.push(format!("{indent}└─ {rest}"));
+        }
+    }
+
+    /// Whether something below a session has to be seen.
+    fn keeps(&self, row: &SessionView) -> bool {
+        let below = self.children.get(row.session_id.as_str());
+        below.into_iter().flatten().any(|child| {
+            // A further parent's reference leads to what is told elsewhere.
+            child.parent_session_ids.first() == Some(&row.session_id)
+                && (child.status == Status::Running || needs_a_look(child) || self.keeps(child))
+        })
     }
 }
 
@@ -150,10 +185,10 @@ impl<'a> Painter<'a> {
         if !self.output.is_live() {
             return;
         }
-        let mut shown = lines(rows, true);
+        let mut shown = lines(rows, true, false);
         if shown.len() > PAINTED {
             let folded = folded(rows);
-            shown = lines(&folded, true);
+            shown = lines(&folded, true, false);
             let hidden = rows.len() - folded.len();
             shown.truncate(PAINTED - 1);
             shown.push(format!("… {hidden} more sessions"));
@@ -384,7 +419,7 @@ mod tests {
             ),
         ];
         assert_eq!(
-            lines(&rows, false),
+            lines(&rows, false, false),
             [
                 "aaaaaaaa idle     name of aaaaaaaa  failed",
                 "├─ bbbbbbbb idle     name of bbbbbbbb  2 unread",
@@ -393,6 +428,58 @@ mod tests {
                 "   └─ → cccccccc",
                 "eeeeeeee idle     name of eeeeeeee  waits for aaaaaaaa",
             ]
+        );
+    }
+
+    #[test]
+    fn two_hundred_agents_are_told_in_a_few_lines() {
+        let none = serde_json::json!({});
+        let mut rows = vec![row(
+            "aaaaaaaa",
+            &[],
+            "running",
+            &serde_json::json!({ "action": "agent_session_wait" }),
+        )];
+        for number in 0..200 {
+            let rest = match number {
+                17 => ("error", serde_json::json!({ "outcome": "failed" })),
+                50 => (
+                    "idle",
+                    serde_json::json!({ "outcome": "succeeded", "unread": 1 }),
+                ),
+                0..60 => ("idle", serde_json::json!({ "outcome": "succeeded" })),
+                60..68 => ("running", serde_json::json!({ "action": "grep" })),
+                68..70 => ("running", none.clone()),
+                _ => (
+                    "running",
+                    serde_json::json!({ "note": "waits for a place: 8 turns run (limit concurrent of session x)" }),
+                ),
+            };
+            rows.push(row(
+                &format!("b{number:07}"),
+                &["aaaaaaaa"],
+                rest.0,
+                &rest.1,
+            ));
+        }
+        // One that is done has a child at work: it is seen, with that.
+        rows.push(row("cccccccc", &["b0000030"], "running", &none));
+        let shown = lines(&rows, false, false);
+        assert!(shown.len() < 20, "{shown:#?}");
+        let text = shown.join("\n");
+        for id in [
+            "b0000017", "b0000050", "b0000030", "cccccccc", "b0000060", "b0000068",
+        ] {
+            assert!(text.contains(id), "{id}: {text}");
+        }
+        assert_eq!(
+            shown.last().map(String::as_str),
+            Some("└─ … 189 more: 128 wait for a place, 55 idle (succeeded), 6 run grep")
+        );
+        assert_eq!(
+            lines(&rows, false, true).len(),
+            202,
+            "all of them when they are wanted"
         );
     }
 

@@ -75,7 +75,7 @@ fn row(session: &SessionView, total: Option<&Total>, output: &Output) -> String 
     )
 }
 
-pub(crate) async fn tree(id: Option<&str>, output: &Output) -> Result<u8, Failure> {
+pub(crate) async fn tree(id: Option<&str>, all: bool, output: &Output) -> Result<u8, Failure> {
     let link = Link::daemon().await?;
     let root = match id {
         Some(id) => Some(find::session(&link.client, id).await?.session_id),
@@ -89,7 +89,7 @@ pub(crate) async fn tree(id: Option<&str>, output: &Output) -> Result<u8, Failur
             None => Value::Array(trees),
         });
     } else {
-        let lines = tree_view::lines(&rows, output.has_colours());
+        let lines = tree_view::lines(&rows, output.has_colours(), all);
         output.text(
             &lines
                 .iter()
