@@ -68,6 +68,11 @@ const TARGETS: &[Target] = &[
         what: "durable events a second through the engine's commands",
         run: crates::engine,
     },
+    Target {
+        name: "notices",
+        what: "notices a second to a parent, and what one takes beside the commit that raises it",
+        run: crates::notices,
+    },
 ];
 
 /// Runs the command; `args` name targets, none is all.

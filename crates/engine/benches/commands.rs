@@ -7,15 +7,10 @@
 #[path = "../../store/benches/shared/clock.rs"]
 mod clock;
 
-use std::path::Path;
-use std::sync::Arc;
+#[path = "shared/silent.rs"]
+mod silent;
 
-use attache_agent::{Definition, Toolsets};
-use attache_engine::{
-    Catalog, CatalogEntry, Config, Engine, EngineError, EngineHandle, Environment, Identity,
-    Models, NewRoot, SystemTime,
-};
-use attache_model::{BoxFuture, Deltas, Model, ModelStream, Request, StreamStep};
+use attache_engine::EngineHandle;
 use attache_session::{
     CallResult, Command, NewCall, ResultOrigin, SessionId, StepText, TurnId, Usage,
 };
@@ -25,47 +20,6 @@ use clock::{sync_time, time};
 /// The text of one step.
 const TEXT: &str = "The parser lives in src/parse.rs; the entry point is `parse_document`, which \
                     calls `next_token` until it meets the end of the input, and it keeps spans.";
-
-/// Says nothing, for ever.
-struct Silent;
-
-impl Models for Silent {
-    fn resolve(
-        &self,
-        _name: &str,
-        _environment: &Environment,
-    ) -> Result<Arc<dyn Model>, EngineError> {
-        Ok(Arc::new(Self))
-    }
-}
-
-impl Model for Silent {
-    fn start(&self, _request: Request) -> Box<dyn ModelStream> {
-        Box::new(Self)
-    }
-
-    fn provider(&self) -> &'static str {
-        "silent"
-    }
-
-    fn id(&self) -> &'static str {
-        "silent"
-    }
-}
-
-impl ModelStream for Silent {
-    fn next<'a>(&'a mut self, _out: &'a mut Deltas) -> BoxFuture<'a, StreamStep> {
-        Box::pin(std::future::pending())
-    }
-}
-
-struct Nothing;
-
-impl Catalog for Nothing {
-    fn list(&self, _working_directory: &Path) -> Vec<CatalogEntry> {
-        Vec::new()
-    }
-}
 
 fn step(number: usize, calls: usize) -> Command {
     Command::RecordStep {
@@ -126,22 +80,7 @@ async fn work(engine: EngineHandle, session: SessionId, calls: usize, rounds: us
 }
 
 async fn root(engine: &EngineHandle) -> SessionId {
-    let new = NewRoot {
-        id: None,
-        definition: Definition {
-            tools: Vec::new(),
-            ..Definition::built_in()
-        },
-        model: "silent/silent".to_owned(),
-        working_directory: std::env::temp_dir(),
-        name: None,
-        first: Some("go".to_owned()),
-        environment: Environment::default(),
-        continue_in_background: true,
-        runs_turns: true,
-        budget: attache_session::BudgetChange::default(),
-    };
-    let session = engine.create_root(new).await.expect("a root");
+    let session = silent::root(engine, true).await;
     let state = engine.state(session).await.expect("a session");
     assert_eq!(state.turn.as_ref().map(|turn| turn.id), Some(TurnId(1)));
     session
@@ -163,21 +102,7 @@ fn run(name: &str, sessions: usize, calls: usize, rounds: usize) {
         .build()
         .expect("a runtime");
     let (engine, all, before) = runtime.block_on(async {
-        let config = Config {
-            store: attache_engine::open_store(folder.path()).expect("a store"),
-            toolsets: Toolsets::new(),
-            models: Arc::new(Silent),
-            catalog: Arc::new(Nothing),
-            time: Arc::new(SystemTime),
-            identity: Identity {
-                user: "bench".to_owned(),
-                computer: "bench".to_owned(),
-                profile: None,
-            },
-            iteration_limit: 50,
-            compact_at: 0.8,
-        };
-        let engine = Engine::start(config).await.expect("an engine");
+        let engine = silent::engine(folder.path()).await;
         let mut all = Vec::with_capacity(sessions);
         for _ in 0..sessions {
             all.push(root(&engine).await);

@@ -27,6 +27,12 @@ pub(super) fn engine(_program: &Program) -> Result<(), Failure> {
     bench("attache-engine", &["commands"], &[])
 }
 
+/// Notices of children to their parent.
+pub(super) fn notices(_program: &Program) -> Result<(), Failure> {
+    println!("  no goal: an end and its notice are two commits, one after the other");
+    bench("attache-engine", &["notices"], &[])
+}
+
 fn bench(package: &str, names: &[&str], more: &[&str]) -> Result<(), Failure> {
     let mut call = vec!["bench", "--quiet", "-p", package];
     for name in names {
