@@ -95,6 +95,9 @@ impl Actor<'_> {
             self.finish(plan, works);
             return Ok(());
         }
+        let sets = plan.scratch.bounds.budget != self.state.bounds.budget;
+        let shared = self.shared;
+        let _order = shared.bounds.order(sets).await;
         let starts = plan.starts();
         let before = self.register(&starts);
         match self.append(&mut plan).await {

@@ -2,6 +2,7 @@
 
 mod adapted;
 mod budgets;
+mod counters;
 mod crashes;
 mod endings;
 mod limits;
