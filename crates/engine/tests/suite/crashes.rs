@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use attache_session::{Command, Event, ItemId, Origin, QueueId, SessionId, Status};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
-use attache_testkit::{FaultyStore, Gate, Planted, Puppet, TestTime, World};
+use attache_testkit::{FaultyStore, Gate, Puppet, TestTime, World};
 
 use crate::scenarios::{SCENARIOS, Scenario, Stage};
 use crate::script::say;
@@ -42,7 +42,7 @@ fn life<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-fn first_life(scenario: Scenario, place: Place, bug: Option<Planted>) -> Left {
+fn first_life(scenario: Scenario, place: Place) -> Left {
     let plan = FaultPlan::new();
     let plan = match place {
         Place::Before(commit) => plan.with(commit, Fault::CrashBefore),
@@ -54,7 +54,7 @@ fn first_life(scenario: Scenario, place: Place, bug: Option<Planted>) -> Left {
     let roots = Arc::new(Mutex::new(Vec::new()));
     let ends = Arc::new(Mutex::new(Vec::new()));
     life(async {
-        let mut store = store(&memory, bug);
+        let mut store = FaultyStore::new(Arc::clone(&memory));
         if let Place::Answered(commit) = place {
             store = store.stopping_after(commit);
         }
@@ -101,20 +101,17 @@ async fn world(store: Arc<dyn attache_store::Store>, gate: &Gate, life: u32) -> 
     World::at(time, store, puppet, attache_tools::built_in(), Vec::new()).await
 }
 
-fn store(memory: &Arc<MemoryStore>, bug: Option<Planted>) -> FaultyStore {
-    let store = FaultyStore::new(Arc::clone(memory));
-    match bug {
-        Some(bug) => store.with_bug(bug),
-        None => store,
-    }
-}
-
-fn after_restart(left: &Left, bug: Option<Planted>) {
+fn after_restart(left: &Left) {
     let memory = Arc::new(left.store.crash());
     life(async {
         let gate = Gate::default();
         gate.open();
-        let world = world(Arc::new(store(&memory, bug)), &gate, 1).await;
+        let world = world(
+            Arc::clone(&memory) as Arc<dyn attache_store::Store>,
+            &gate,
+            1,
+        )
+        .await;
         let all = truth::sessions(&world);
         let found = truth::all(&memory, &all);
         // At once, before anything is written down.
@@ -188,12 +185,12 @@ fn after_restart(left: &Left, bug: Option<Planted>) {
 }
 
 /// All crashes of a scenario: how many there were, and those after which something does not hold.
-fn crashes_of(name: &str, scenario: Scenario, bug: Option<Planted>) -> (u64, Vec<String>) {
+fn crashes_of(name: &str, scenario: Scenario) -> (u64, Vec<String>) {
     let run = |place| {
-        let run = || after_restart(&first_life(scenario, place, bug), bug);
+        let run = || after_restart(&first_life(scenario, place));
         std::panic::catch_unwind(run).is_ok()
     };
-    let whole = std::panic::catch_unwind(|| first_life(scenario, Place::Never, bug));
+    let whole = std::panic::catch_unwind(|| first_life(scenario, Place::Never));
     let Ok(commits) = whole.map(|left| left.store.commits()) else {
         return (0, vec![format!("{name}: without a crash")]);
     };
@@ -210,22 +207,15 @@ fn crashes_of(name: &str, scenario: Scenario, bug: Option<Planted>) -> (u64, Vec
     (commits * 3, failed.collect())
 }
 
-/// Whether all holds after each crash of each scenario.
-pub(crate) fn hold(bug: Option<Planted>) -> bool {
-    SCENARIOS
-        .iter()
-        .all(|(name, scenario)| crashes_of(name, *scenario, bug).1.is_empty())
-}
-
 #[test]
 fn a_crash_at_any_commit_leaves_a_whole_that_goes_on() {
     let mut runs = 0;
     let mut failed = Vec::new();
     let mut kinds = BTreeSet::new();
     for (name, scenario) in SCENARIOS {
-        let whole = first_life(*scenario, Place::Never, None);
+        let whole = first_life(*scenario, Place::Never);
         kinds.extend(whole.store.traces().into_iter().flat_map(|it| it.kinds));
-        let (crashes, broken) = crashes_of(name, *scenario, None);
+        let (crashes, broken) = crashes_of(name, *scenario);
         runs += crashes;
         failed.extend(broken);
         println!("{name}: {crashes} crashes");
