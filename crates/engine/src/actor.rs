@@ -120,7 +120,7 @@ struct Unloaded {
 impl Unloaded {
     /// Another owner came in between.
     fn lost() -> Self {
-        let error = EngineError::lost();
+        let error = EngineError::fenced();
         Self { error, again: true }
     }
 }

@@ -322,3 +322,30 @@ async fn a_turn_whose_step_another_owner_fenced_off_ends_and_the_session_goes_on
         assert_eq!(end, Some(EndReason::Completed));
     }
 }
+
+#[tokio::test]
+async fn everybody_in_a_group_that_another_owner_fenced_off_is_told_so() {
+    // The root is born by the first append; the next is the group, which is then tried one by one.
+    let memory = Arc::new(MemoryStore::with_faults(full([2])));
+    let world = World::over(Arc::clone(&memory) as Arc<dyn Store>).await;
+    let root = world.root(None).await;
+    let viewer = world.engine.attach(root).await.expect("it is seen");
+    owned_elsewhere(&memory, root).await;
+    let say = |text: &str| {
+        let command = Command::Enqueue {
+            item: None,
+            queue: QueueId::Default,
+            text: text.into(),
+            origin: Origin::Viewer,
+        };
+        world.engine.command(root, command, None)
+    };
+    let (one, two) = tokio::join!(say("one"), say("two"));
+    for answer in [one, two] {
+        assert_eq!(answer.expect_err("fenced").code, ErrorCode::EpochFenced);
+    }
+    drop(viewer);
+    say("three").await.expect("it is looked at anew");
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root), ["three"]);
+}
