@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde_json::Value;
+
 use crate::failure::Failure;
 use crate::shell::{self, Stopwatch};
 
@@ -26,15 +28,7 @@ struct Asked {
 /// Runs the command: `--seeds N` from `--from N` on, or for `--minutes M`.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let asked = asked(args)?;
-    let call = [
-        "test",
-        "--release",
-        "-p",
-        "attache-engine",
-        "--test",
-        "suite",
-    ];
-    shell::cargo(&[&call[..], &["--no-run"]].concat()).run()?;
+    let simulation = build()?;
     let watch = Stopwatch::start();
     let mut table = BTreeMap::new();
     let mut done = 0;
@@ -43,8 +37,7 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     {
         let first = asked.from + done;
         let count = asked.seeds.map_or(AT_ONCE, |all| AT_ONCE.min(all - done));
-        let options = ["--", "--exact", TEST, "--nocapture"];
-        let output = shell::cargo(&[&call[..], &options].concat())
+        let output = shell::program(&simulation, &["--exact", TEST, "--nocapture"])
             .env("ATTACHE_FROM", &first.to_string())
             .env("ATTACHE_SEEDS", &count.to_string())
             .capture()?;
@@ -72,6 +65,29 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     }
     println!("{done} seeds hold");
     Ok(())
+}
+
+/// Builds the tests of the engine, once; the answer is where they are. What is changed meanwhile disturbs no run.
+fn build() -> Result<String, Failure> {
+    let call = [
+        "test",
+        "--release",
+        "-p",
+        "attache-engine",
+        "--test",
+        "suite",
+    ];
+    shell::cargo(&[&call[..], &["--no-run"]].concat()).run()?;
+    let told = ["--no-run", "--message-format", "json"];
+    let text = shell::cargo(&[&call[..], &told].concat()).read()?;
+    let mut built = text.lines().filter_map(|line| {
+        let told: Value = serde_json::from_str(line).ok()?;
+        told["executable"].as_str().map(str::to_owned)
+    });
+    built.next_back().ok_or_else(|| Failure::Answer {
+        program: "cargo test".to_owned(),
+        why: "no program was built".to_owned(),
+    })
 }
 
 /// A line of the simulation's table: how often something occurred.
