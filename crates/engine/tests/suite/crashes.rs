@@ -33,7 +33,7 @@ struct Left {
 }
 
 /// A runtime of its own, so that with its end nothing of that life writes on.
-fn life<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -101,7 +101,8 @@ async fn world(store: Arc<dyn attache_store::Store>, gate: &Gate, life: u32) -> 
     World::at(time, store, puppet, attache_tools::built_in(), Vec::new()).await
 }
 
-fn after_restart(left: &Left) {
+/// Goes on after a crash. The answer is whether somebody was still to be told of a session that had said its last.
+fn after_restart(left: &Left) -> bool {
     let memory = Arc::new(left.store.crash());
     life(async {
         let gate = Gate::default();
@@ -169,6 +170,7 @@ fn after_restart(left: &Left) {
         truth::nothing_sent_is_lost(&memory, &ended);
         truth::rows_are_true(&world, &memory, &ended, true);
         truth::watches_are_accounted_for(&memory, &ended, &left.ends);
+        truth::everybody_is_told_once(&ended);
         for (id, log) in &ended {
             assert!(log.live && log.turn.is_none());
             assert_eq!(log.deliverable(), 0, "{id} has taken all but what is held");
@@ -181,19 +183,29 @@ fn after_restart(left: &Left) {
                 .filter(|(_, text)| text == "hello after all");
             assert_eq!(hellos.count(), usize::from(!log.turnless));
         }
-    });
+        truth::somebody_is_still_to_be_told(&found)
+    })
 }
 
-/// All crashes of a scenario: how many there were, and those after which something does not hold.
-fn crashes_of(name: &str, scenario: Scenario) -> (u64, Vec<String>) {
-    let run = |place| {
-        let run = || after_restart(&first_life(scenario, place));
-        std::panic::catch_unwind(run).is_ok()
-    };
+/// What came of all crashes of a scenario.
+#[derive(Default)]
+pub(crate) struct Walk {
+    pub(crate) crashes: u64,
+    /// Those between a session's last token and the turn in which who watched it was told.
+    pub(crate) between: u64,
+    /// Those after which something does not hold.
+    pub(crate) failed: Vec<String>,
+}
+
+/// All crashes of a scenario.
+pub(crate) fn walk(name: &str, scenario: Scenario) -> Walk {
+    let mut walk = Walk::default();
     let whole = std::panic::catch_unwind(|| first_life(scenario, Place::Never));
     let Ok(commits) = whole.map(|left| left.store.commits()) else {
-        return (0, vec![format!("{name}: without a crash")]);
+        walk.failed.push(format!("{name}: without a crash"));
+        return walk;
     };
+    walk.crashes = commits * 3;
     let places = (1..=commits).flat_map(|commit| {
         [
             Place::Before(commit),
@@ -201,10 +213,14 @@ fn crashes_of(name: &str, scenario: Scenario) -> (u64, Vec<String>) {
             Place::Answered(commit),
         ]
     });
-    let places: Vec<Place> = std::iter::once(Place::Never).chain(places).collect();
-    let failed = places.iter().filter(|place| !run(**place));
-    let failed = failed.map(|place| format!("{name}: {place:?} of {commits}"));
-    (commits * 3, failed.collect())
+    for place in std::iter::once(Place::Never).chain(places) {
+        let run = || after_restart(&first_life(scenario, place));
+        match std::panic::catch_unwind(run) {
+            Ok(between) => walk.between += u64::from(between),
+            Err(_) => walk.failed.push(format!("{name}: {place:?} of {commits}")),
+        }
+    }
+    walk
 }
 
 #[test]
@@ -215,10 +231,10 @@ fn a_crash_at_any_commit_leaves_a_whole_that_goes_on() {
     for (name, scenario) in SCENARIOS {
         let whole = first_life(*scenario, Place::Never);
         kinds.extend(whole.store.traces().into_iter().flat_map(|it| it.kinds));
-        let (crashes, broken) = crashes_of(name, *scenario);
-        runs += crashes;
-        failed.extend(broken);
-        println!("{name}: {crashes} crashes");
+        let walk = walk(name, *scenario);
+        runs += walk.crashes;
+        println!("{name}: {} crashes", walk.crashes);
+        failed.extend(walk.failed);
     }
     println!("{runs} crashes");
     assert!(failed.is_empty(), "{failed:#?}");

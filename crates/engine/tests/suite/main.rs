@@ -18,5 +18,6 @@ mod script;
 mod simulation;
 mod stored;
 mod tally;
+mod told;
 mod truth;
 mod witness;

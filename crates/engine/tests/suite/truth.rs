@@ -38,12 +38,16 @@ pub(crate) struct Told {
     pub(crate) watches: HashMap<WatchId, SessionId>,
     /// All that were ever made, and how often each was answered. A watch that fires at once is
     /// answered without a registration.
-    pub(crate) registered: HashSet<WatchId>,
+    pub(crate) registered: HashMap<WatchId, SessionId>,
     pub(crate) answered: HashMap<WatchId, u32>,
+    /// Registrations whose answer a turn took.
+    told_of: Vec<WatchId>,
     /// Registrations that ended without an answer.
     given_up: Vec<GivenUp>,
     /// Registrations of others, or of its own, that it has to answer.
     pub(crate) watchers: HashMap<WatchId, SessionId>,
+    /// The newest step called nothing and was not cut.
+    has_spoken: bool,
     /// Who made it.
     pub(crate) spawner: Option<SessionId>,
     /// All tokens, summed over what the model said.
@@ -184,15 +188,20 @@ impl Told {
                 let waited = self.waiting.remove(&item.id).expect("it waited");
                 assert_eq!(waited.text, *item.text);
                 self.consumed.push((item.id, waited.text));
+                if let Origin::Notice { watch, .. } = &item.origin {
+                    self.told_of.push(*watch);
+                }
             }
             Event::Said { step, .. } => {
                 assert!(self.open.is_empty(), "calls are answered first");
                 self.usage.add(&step.usage);
+                self.has_spoken = !step.incomplete;
             }
             Event::Compacted { step, .. } => self.usage.add(&step.usage),
             Event::CallStarted { call, .. } => {
                 assert!(self.used.insert(call.id.to_string()), "call ids are unique");
                 self.open.push(call.id.to_string());
+                self.has_spoken = false;
                 self.calls += 1;
             }
             Event::CallEnded { result, .. } => {
@@ -202,7 +211,8 @@ impl Told {
             Event::Sent { item, .. } => self.sent.push(*item),
             Event::WatchSet { watch, target } => {
                 self.watches.insert(*watch, *target);
-                assert!(self.registered.insert(*watch), "a registration is new");
+                let known = self.registered.insert(*watch, *target);
+                assert!(known.is_none(), "a registration is new");
             }
             Event::WatchEnded { watch } => {
                 self.watches.remove(watch).expect("it was registered");
@@ -227,7 +237,7 @@ impl Told {
 
     /// Checks what holds of the whole.
     pub(crate) fn check(&self) {
-        for watch in &self.registered {
+        for watch in self.registered.keys() {
             let open = self.watches.contains_key(watch);
             let answered = self.answered.contains_key(watch);
             let given_up = self.given_up.iter().filter(|it| it.watch == *watch).count();
@@ -314,6 +324,31 @@ pub(crate) fn watches_are_accounted_for(
             assert!(ended, "{id} was not told, and nobody ended {lost:?}");
         }
     }
+}
+
+/// Whoever asked to be told has been told, once: a turn took the answer.
+pub(crate) fn everybody_is_told_once(told: &HashMap<SessionId, Told>) {
+    for (id, log) in told.iter().filter(|(_, log)| !log.turnless) {
+        for watch in log.registered.keys() {
+            if log.given_up.iter().all(|it| it.watch != *watch) {
+                let times = log.told_of.iter().filter(|it| *it == watch).count();
+                assert_eq!(times, 1, "{id} is told once of {watch:?}");
+            }
+        }
+    }
+}
+
+/// Whether a session that is watched, and itself waits for nobody, has said its last, and who watches it has not taken the
+/// answer into a turn.
+pub(crate) fn somebody_is_still_to_be_told(told: &HashMap<SessionId, Told>) -> bool {
+    let has_spoken = |id: &SessionId| {
+        let log = &told[id];
+        log.has_spoken && log.registered.is_empty()
+    };
+    told.values().any(|log| {
+        let mut open = log.registered.iter();
+        open.any(|(watch, target)| has_spoken(target) && !log.told_of.contains(watch))
+    })
 }
 
 /// What lies unread for a session, counted from its box.
