@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    Command, EndReason, Generation, Mail, SessionId, Starts, State, StepText, StopReason,
+    Command, EndReason, Epoch, Generation, Mail, SessionId, Starts, State, StepText, StopReason,
 };
 use attache_store::ReadError;
 use futures_util::FutureExt;
@@ -50,7 +50,7 @@ pub(crate) fn start(shared: Arc<Shared>, session: SessionId, mailbox: SharedMail
 async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) {
     let mut actor = None;
     // The store knew better than the last one here: what waits is decided by a fresh look.
-    let mut lost = false;
+    let mut lost = None;
     loop {
         let Some(taken) = mailbox.take() else {
             if shared.is_closing() {
@@ -69,7 +69,7 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
                         continue;
                     }
                     Tended::Lost => {
-                        (actor, lost) = (None, true);
+                        (lost, actor) = (Some(loaded.state.epoch), None);
                         mailbox.look_again();
                         continue;
                     }
@@ -83,7 +83,7 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
         };
         if actor.is_none() {
             match Actor::load(shared, session, mailbox, lost).await {
-                Ok(loaded) => (actor, lost) = (Some(loaded), false),
+                Ok(loaded) => (actor, lost) = (Some(loaded), None),
                 Err(Unloaded { error, again }) => {
                     refuse_all(taken, &error);
                     if again {
@@ -97,7 +97,7 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
         if let Some(loaded) = &mut actor
             && loaded.handle(taken).await == Standing::Lost
         {
-            (actor, lost) = (None, true);
+            (lost, actor) = (Some(loaded.state.epoch), None);
             // Also where nobody asks: the log may have a turn that nobody runs any more.
             mailbox.look_again();
         }
@@ -182,13 +182,13 @@ struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// Folds the session's log, and writes down first what an earlier life of the host left open. `lost` says that this
-    /// host has had it in memory, and another owner came in between.
+    /// Folds the session's log, and writes down first what an earlier life of the host left open. `lost` is the epoch that
+    /// it was in when another owner came in between: whoever then goes on in another one has it.
     async fn load(
         shared: &'a Arc<Shared>,
         session: SessionId,
         mailbox: &'a SharedMailbox,
-        lost: bool,
+        lost: Option<Option<Epoch>>,
     ) -> Result<Actor<'a>, Unloaded> {
         let store = &shared.config.store;
         let row = store
@@ -216,6 +216,11 @@ impl<'a> Actor<'a> {
             look_due: false,
             removed: HashSet::new(),
         };
+        if lost.is_some_and(|epoch| epoch != actor.state.epoch) {
+            shared.registry.set_epoch(session, None);
+            let error = EngineError::fenced();
+            return Err(error.into());
+        }
         let failed = mailbox.take_failed();
         if actor.state.epoch.is_some() && actor.state.epoch != shared.registry.epoch(session) {
             let partial = recovery::partial(shared, session, &actor.state);
@@ -233,7 +238,7 @@ impl<'a> Actor<'a> {
         } else if let Some(turn) = actor.state.turn.as_ref().map(|turn| turn.id)
             && mailbox.running_turn().is_none()
         {
-            if failed.is_some() || lost {
+            if failed.is_some() || lost.is_some() {
                 actor.end_orphan().await?;
             } else {
                 // Just born, with a turn that nobody runs yet.
