@@ -13,6 +13,7 @@ mod mcp;
 mod metadata;
 mod opinion;
 mod shell;
+mod soak;
 mod test;
 mod tidy;
 
@@ -30,6 +31,8 @@ usage: cargo xtask COMMAND
   mcp-conformance      the MCP door against the official conformance suite
   opinion              another library's reading of the recorded replies, and its catalogue, against ours
   bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
+  soak [--seeds N] [--from N] [--minutes M]
+                       the engine's simulation over many seeds, with how often each fault and race occurred
   ci                   everything that a change has to pass, cheap steps first
 ";
 
@@ -47,6 +50,7 @@ fn main() -> ExitCode {
         "mcp-conformance" => mcp::conformance(rest),
         "opinion" => opinion::run(rest),
         "bench" => bench::run(rest),
+        "soak" => soak::run(rest),
         "ci" => ci::run(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    Command, EndReason, Generation, Mail, SessionId, Starts, State, StepText, StopReason,
+    Command, EndReason, Epoch, Generation, Mail, SessionId, Starts, State, StepText, StopReason,
 };
 use attache_store::ReadError;
 use futures_util::FutureExt;
@@ -49,33 +49,31 @@ pub(crate) fn start(shared: Arc<Shared>, session: SessionId, mailbox: SharedMail
 
 async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) {
     let mut actor = None;
+    // The store knew better than the last one here: what waits is decided by a fresh look.
+    let mut lost = None;
     loop {
         let Some(taken) = mailbox.take() else {
             if shared.is_closing() {
                 // The end of the host waits until there is nothing to do.
                 shared.registry.changed(session);
             }
-            if let Some(actor) = &mut actor
-                && Actor::has_orphan(actor)
-                && !Actor::end_orphan(actor).await
-            {
-                rest(mailbox).await;
-                continue;
-            }
-            if let Some(actor) = &actor
-                && actor.look_due
-            {
-                rest(mailbox).await;
-                mailbox.look_again();
-                continue;
-            }
-            if let Some(actor) = &mut actor
-                && Actor::end_released(actor).await
-            {
-                if actor.release_due {
-                    rest(mailbox).await;
+            if let Some(loaded) = &mut actor {
+                match Actor::tend(loaded).await {
+                    Tended::Rests => {}
+                    Tended::Again => continue,
+                    Tended::Later => {
+                        rest(mailbox).await;
+                        if loaded.look_due {
+                            mailbox.look_again();
+                        }
+                        continue;
+                    }
+                    Tended::Lost => {
+                        (lost, actor) = (Some(loaded.state.epoch), None);
+                        mailbox.look_again();
+                        continue;
+                    }
                 }
-                continue;
             }
             if mailbox.try_leave() {
                 return;
@@ -84,8 +82,8 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
             continue;
         };
         if actor.is_none() {
-            match Actor::load(shared, session, mailbox).await {
-                Ok(loaded) => actor = Some(loaded),
+            match Actor::load(shared, session, mailbox, lost).await {
+                Ok(loaded) => (actor, lost) = (Some(loaded), None),
                 Err(Unloaded { error, again }) => {
                     refuse_all(taken, &error);
                     if again {
@@ -96,15 +94,12 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
                 }
             }
         }
-        let mail = taken.mail;
         if let Some(loaded) = &mut actor
             && loaded.handle(taken).await == Standing::Lost
         {
-            // The store knows better: what waits is decided by a fresh look.
-            actor = None;
-            if mail {
-                mailbox.look_again();
-            }
+            (lost, actor) = (Some(loaded.state.epoch), None);
+            // Also where nobody asks: the log may have a turn that nobody runs any more.
+            mailbox.look_again();
         }
     }
 }
@@ -120,6 +115,14 @@ struct Unloaded {
     /// The store refused to have the end of an earlier life written down. Others may wait for that
     /// end and for the mail that comes with it, and will not ask for it again.
     again: bool,
+}
+
+impl Unloaded {
+    /// Another owner came in between.
+    fn lost() -> Self {
+        let error = EngineError::fenced();
+        Self { error, again: true }
+    }
 }
 
 impl From<EngineError> for Unloaded {
@@ -152,6 +155,18 @@ enum Standing {
     Lost,
 }
 
+/// What an actor found that has nothing to take.
+enum Tended {
+    /// Nothing.
+    Rests,
+    /// It has done something.
+    Again,
+    /// The store refused what is to be done.
+    Later,
+    /// Another owner has the session.
+    Lost,
+}
+
 struct Actor<'a> {
     shared: &'a Arc<Shared>,
     mailbox: &'a SharedMailbox,
@@ -167,11 +182,13 @@ struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// Folds the session's log, and writes down first what an earlier life of the host left open.
+    /// Folds the session's log, and writes down first what an earlier life of the host left open. `lost` is the epoch that
+    /// it was in when another owner came in between: whoever then goes on in another one has it.
     async fn load(
         shared: &'a Arc<Shared>,
         session: SessionId,
         mailbox: &'a SharedMailbox,
+        lost: Option<Option<Epoch>>,
     ) -> Result<Actor<'a>, Unloaded> {
         let store = &shared.config.store;
         let row = store
@@ -199,26 +216,30 @@ impl<'a> Actor<'a> {
             look_due: false,
             removed: HashSet::new(),
         };
+        if lost.is_some_and(|epoch| epoch != actor.state.epoch) {
+            shared.registry.set_epoch(session, None);
+            let error = EngineError::fenced();
+            return Err(error.into());
+        }
         let failed = mailbox.take_failed();
         if actor.state.epoch.is_some() && actor.state.epoch != shared.registry.epoch(session) {
             let partial = recovery::partial(shared, session, &actor.state);
             let (reply, answer) = oneshot::channel();
             let mut recover = Work::own(Command::Recover { partial });
             recover.reply = Some(reply);
-            let standing = actor.commit(vec![recover]).await;
+            actor.commit(vec![recover]).await;
             // Not written down: a start would find it live and do nothing.
             let answered = answer
                 .await
                 .unwrap_or_else(|_gone| Err(EngineError::lost()));
             if let Err(error) = answered {
-                let again = standing == Standing::Sound;
-                return Err(Unloaded { error, again });
+                return Err(Unloaded { error, again: true });
             }
         } else if let Some(turn) = actor.state.turn.as_ref().map(|turn| turn.id)
             && mailbox.running_turn().is_none()
         {
-            if failed.is_some() {
-                actor.end_orphan().await;
+            if failed.is_some() || lost.is_some() {
+                actor.end_orphan().await?;
             } else {
                 // Just born, with a turn that nobody runs yet.
                 actor.run_turn(turn);
@@ -229,21 +250,43 @@ impl<'a> Actor<'a> {
                 reason: StopReason::Terminated,
                 partial: None,
             };
-            actor.commit(vec![Work::own(stop)]).await;
+            if actor.commit(vec![Work::own(stop)]).await == Standing::Lost {
+                return Err(Unloaded::lost());
+            }
         }
         Ok(actor)
     }
 
+    /// Does what is due and that nobody will ask for again.
+    async fn tend(&mut self) -> Tended {
+        if self.has_orphan() {
+            return match self.end_orphan().await {
+                Err(_lost) => Tended::Lost,
+                Ok(()) if self.has_orphan() => Tended::Later,
+                Ok(()) => Tended::Again,
+            };
+        }
+        if self.look_due {
+            return Tended::Later;
+        }
+        match self.end_released().await {
+            Some(Standing::Lost) => Tended::Lost,
+            Some(Standing::Sound) if self.release_due => Tended::Later,
+            Some(Standing::Sound) => Tended::Again,
+            None => Tended::Rests,
+        }
+    }
+
     /// Ends a session whose last parent gave it up while a viewer held it, once that viewer has
-    /// left. True when that was due; it stays so when the store refuses it.
-    async fn end_released(&mut self) -> bool {
+    /// left. None when that was not due; it stays due when the store refuses it.
+    async fn end_released(&mut self) -> Option<Standing> {
         if !self.release_due || self.mailbox.is_viewed() {
-            return false;
+            return None;
         }
         self.release_due = false;
         let held = self.state.parents.iter().any(|parent| parent.holds);
         if held || !self.state.is_live() {
-            return false;
+            return None;
         }
         let stop = Command::Stop {
             reason: StopReason::Disposed,
@@ -251,7 +294,7 @@ impl<'a> Actor<'a> {
         };
         let standing = self.commit(vec![Work::own(stop)]).await;
         self.release_due = standing == Standing::Sound && self.state.is_live();
-        true
+        Some(standing)
     }
 
     async fn handle(&mut self, taken: Taken) -> Standing {
@@ -343,10 +386,12 @@ impl<'a> Actor<'a> {
         })
     }
 
-    async fn end_orphan(&mut self) -> bool {
+    async fn end_orphan(&mut self) -> Result<(), Unloaded> {
         let end = self.orphan_end();
-        self.commit(vec![end]).await;
-        !self.has_orphan()
+        match self.commit(vec![end]).await {
+            Standing::Sound => Ok(()),
+            Standing::Lost => Err(Unloaded::lost()),
+        }
     }
 
     fn take_mail(&mut self) -> Option<Work> {

@@ -1,26 +1,40 @@
 //! Whose limits bind a session, what its appends are charged with, and who is told when a limit runs out. The rules are in
 //! `session`; the counters are the store's.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use attache_session::{
     Answer, Bill, Bounds, BudgetChange, Command, Due, ErrorCode, Event, Limit, Payer, Refusal,
     SessionId, Spent, Stamped, dues, is_nearly_spent, spent,
 };
-use attache_store::{Charge, ReadError};
+use attache_store::{Charge, ReadError, RowFilter};
+use tokio::sync::{RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::ask::Shared;
 use crate::error::EngineError;
 use crate::handle::EngineHandle;
 use crate::lineage;
+use crate::recovery::LOADS_AT_ONCE;
+use crate::view::SessionRow;
 
 /// Generations that are followed at most; a log that says otherwise is no tree.
 const GENERATIONS: usize = 10_000;
 
 /// The bounds of sessions that were asked for in this life of the host, with their spawners. Only this host changes them.
 #[derive(Default)]
-pub(crate) struct AllBounds(Mutex<HashMap<SessionId, Known>>);
+pub(crate) struct AllBounds {
+    known: Mutex<HashMap<SessionId, Known>>,
+    /// Held by each append from the moment at which its charges are worked out until what it changes of bounds is known:
+    /// alone by one that sets limits, shared by all others.
+    order: RwLock<()>,
+}
+
+/// The place of an append in the order of charges and limits. Dropping it lets others go on.
+pub(crate) enum Order<'a> {
+    Charges { _held: RwLockReadGuard<'a, ()> },
+    Sets { _held: RwLockWriteGuard<'a, ()> },
+}
 
 #[derive(Clone)]
 struct Known {
@@ -29,22 +43,35 @@ struct Known {
 }
 
 impl AllBounds {
+    /// Waits for the place of an append. What is charged beside a limit that is being set would be missed by its counter:
+    /// it is neither among what has been used before nor charged under the limit.
+    pub(crate) async fn order(&self, sets: bool) -> Order<'_> {
+        if sets {
+            let _held = self.order.write().await;
+            Order::Sets { _held }
+        } else {
+            let _held = self.order.read().await;
+            Order::Charges { _held }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Known>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// A session has these bounds from now on.
     pub(crate) fn put(&self, session: SessionId, spawner: Option<SessionId>, bounds: &Arc<Bounds>) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bounds = Arc::clone(bounds);
-        all.insert(session, Known { spawner, bounds });
+        self.lock().insert(session, Known { spawner, bounds });
     }
 
     /// A session has ended; whoever needs its bounds still finds them in the store.
     pub(crate) fn forget(&self, session: SessionId) {
-        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.remove(&session);
+        self.lock().remove(&session);
     }
 
     fn known(&self, session: SessionId) -> Option<Known> {
-        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        all.get(&session).cloned()
+        self.lock().get(&session).cloned()
     }
 }
 
@@ -128,24 +155,23 @@ impl Shared {
             // The others are counted from here on.
             return Ok(None);
         }
-        let used = {
-            let below = lineage::descendants(self, session)
-                .map_err(|error| ReadError::Failed(error.message))?;
-            let own = self.config.store.row(session)?;
-            let rows = below.iter().map(|row| &row.view.summary);
-            match limit {
-                Limit::Agents => below.iter().filter(|row| row.view.is_live()).count() as u64,
-                Limit::Tokens => rows
-                    .chain(own.iter().map(|row| &row.summary))
-                    .map(|it| it.usage.input.unwrap_or(0) + it.usage.output.unwrap_or(0))
-                    .sum(),
-                _ => {
-                    let mut sum = Spent::default();
-                    for summary in rows.chain(own.iter().map(|row| &row.summary)) {
-                        sum.add(&summary.spent);
-                    }
-                    sum.usd_nanos.unwrap_or(0)
+        let rows = self.charged_to(session)?;
+        let summaries = rows.iter().map(|row| &row.view.summary);
+        let used = match limit {
+            // One that an earlier life of the host left is given back when its end is written down.
+            Limit::Agents => {
+                let living = rows.iter().filter(|row| row.view.summary.epoch.is_some());
+                living.filter(|row| row.session != session).count() as u64
+            }
+            Limit::Tokens => summaries
+                .map(|it| it.usage.input.unwrap_or(0) + it.usage.output.unwrap_or(0))
+                .sum(),
+            _ => {
+                let mut sum = Spent::default();
+                for summary in summaries {
+                    sum.add(&summary.spent);
                 }
+                sum.usd_nanos.unwrap_or(0)
             }
         };
         let stored = self.config.store.quota(session, limit.as_str())?;
@@ -158,6 +184,50 @@ impl Shared {
             amount,
             most: None,
         }))
+    }
+
+    /// The rows of a session and of all that was spawned below it: what they use is charged to it. A further child is not
+    /// one of them.
+    fn charged_to(&self, session: SessionId) -> Result<Vec<SessionRow>, ReadError> {
+        let Some(top) = self.config.store.row(session)? else {
+            return Ok(Vec::new());
+        };
+        let tree = lineage::rows(self, RowFilter::Tree(top.root))
+            .map_err(|error| ReadError::Failed(error.message))?;
+        let mut inside = HashSet::from([session]);
+        // Birth order: a spawner stands before what it spawned.
+        let mut is_inside = |row: &SessionRow| {
+            let spawned = row.spawner.is_some_and(|it| inside.contains(&it));
+            spawned && inside.insert(row.session) || row.session == session
+        };
+        Ok(tree.into_iter().filter(|row| is_inside(row)).collect())
+    }
+
+    /// Writes down the ends of those in a session's tree that an earlier life of the host left with an epoch: until then
+    /// they hold the places of living sessions. The answer is whether there was any.
+    pub(crate) async fn end_left_behind(
+        self: &Arc<Self>,
+        session: SessionId,
+    ) -> Result<bool, EngineError> {
+        let root = self.known_row(session)?.root;
+        let mut tree = lineage::rows(self, RowFilter::Tree(root))?;
+        tree.retain(is_left_behind);
+        for group in tree.chunks(LOADS_AT_ONCE) {
+            let loads: Vec<_> = group.iter().map(|row| self.sync(row.session)).collect();
+            for load in loads {
+                // One that cannot be loaded holds its place on.
+                let _loaded = load.await;
+            }
+        }
+        Ok(!tree.is_empty())
+    }
+
+    /// How many living sessions count under a limit that stands at a session.
+    fn living(&self, session: SessionId) -> u64 {
+        let counted = self.used(session, Limit::Agents);
+        let rows = self.charged_to(session).unwrap_or_default();
+        let left = rows.iter().filter(|row| row.session != session);
+        counted.saturating_sub(left.filter(|row| is_left_behind(row)).count() as u64)
     }
 
     /// Tells those of whose limits an append has used the last fifth. They know whether they have been told.
@@ -204,6 +274,7 @@ impl EngineHandle {
             let used = match limit {
                 Limit::Depth => None,
                 Limit::Concurrent => Some(shared.places.taken(session)),
+                Limit::Agents => Some(shared.living(session)),
                 _ => Some(shared.used(session, limit)),
             };
             LimitUse { limit, used, most }
@@ -235,6 +306,11 @@ impl EngineHandle {
         let command = Command::SetBounds { change, paused };
         Ok(shared.ask(session, command).await? != Answer::Unchanged)
     }
+}
+
+/// Whether its log says that it lives and this life of the host knows nothing of that.
+fn is_left_behind(row: &SessionRow) -> bool {
+    row.view.summary.epoch.is_some() && !row.view.is_live()
 }
 
 fn is_a_step(event: &Event) -> bool {

@@ -52,6 +52,11 @@ impl EngineError {
         )
     }
 
+    /// Another owner has written to the session since it was read.
+    pub(crate) fn fenced() -> Self {
+        Self::new(ErrorCode::EpochFenced, "the session has another owner now")
+    }
+
     /// An answer that never came: the actor ended first.
     #[must_use]
     pub(crate) fn lost() -> Self {

@@ -72,13 +72,29 @@ impl Port {
         caller: &Caller,
         new: CreateChild,
     ) -> Result<ChildCreated, EngineError> {
+        match self.try_create(caller, &new).await {
+            Err(error)
+                if [ErrorCode::LimitReached, ErrorCode::ExceedsParent].contains(&error.code)
+                    && self.0.end_left_behind(caller.session).await? =>
+            {
+                self.try_create(caller, &new).await
+            }
+            done => done,
+        }
+    }
+
+    async fn try_create(
+        &self,
+        caller: &Caller,
+        new: &CreateChild,
+    ) -> Result<ChildCreated, EngineError> {
         let shared = &self.0;
         if shared.is_closing() {
             return Err(EngineError::closing());
         }
-        let created = lineage::child_of(shared, caller.session, &new)?;
+        let created = lineage::child_of(shared, caller.session, new)?;
         let child = SessionId(shared.config.time.fresh());
-        let first = new.initial_message.map(|text| {
+        let first = new.initial_message.as_deref().map(|text| {
             let item = ItemId(shared.config.time.fresh());
             (item, Arc::from(text), Origin::Session(caller.session))
         });

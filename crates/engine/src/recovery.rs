@@ -21,7 +21,7 @@ pub(crate) fn partial(shared: &Shared, session: SessionId, state: &State) -> Opt
 const ROWS_AT_ONCE: usize = 500;
 
 /// Sessions that are loaded at the same time while an earlier life is written down.
-const LOADS_AT_ONCE: usize = 16;
+pub(crate) const LOADS_AT_ONCE: usize = 16;
 
 /// Writes down for every session with an open turn that an earlier life of the host cut it, so that
 /// its watchers are told, and lets each look at mail that it had not read: a watch or the end of a

@@ -21,21 +21,84 @@ use crate::puppet::Gate;
 /// Which appends are held.
 type Fits = dyn Fn(&Append) -> bool + Send + Sync;
 
+/// What looks at each append that is stored; the world ends when it says no.
+type Look = dyn Fn(&Stored<'_>) -> bool + Send + Sync;
+
+/// An append that was stored a moment ago.
+pub struct Stored<'a> {
+    /// As it was asked for.
+    pub append: &'a Append,
+    /// Whose its session was, and how far it had come; none if it was born by this.
+    pub stood: Option<(Generation, Position)>,
+    /// What there is now.
+    pub store: &'a MemoryStore,
+}
+
+/// The store within, with all that looks at it or is wrong with it.
+#[derive(Clone)]
+struct Within {
+    memory: Arc<MemoryStore>,
+    bug: Option<Arc<Bug>>,
+    look: Option<Arc<Look>>,
+    stop: Arc<Stop>,
+}
+
+impl Within {
+    fn stands(&self, session: SessionId) -> Option<(Generation, Position)> {
+        let row = self.memory.row(session).ok()??;
+        Some((row.generation, row.head))
+    }
+
+    /// It is stored as it is asked for, whether or not anybody waits for the answer.
+    fn commit(&self, asked: Append) -> Pending<Position> {
+        if self.bug.is_none() && self.look.is_none() {
+            return self.memory.commit(asked);
+        }
+        let stood = self.stands(asked.session);
+        let mut append = asked.clone();
+        if let Some(bug) = &self.bug {
+            bug.append(&mut append, stood);
+        }
+        let from = append.expected;
+        let end = from.plus(append.events.len());
+        let pending = self.memory.commit(append);
+        let now = self.stands(asked.session).map(|(_, head)| head);
+        let stored = stood.map_or(Position(0), |(_, head)| head) == from && now == Some(end);
+        if let Some(look) = self.look.as_ref().filter(|_| stored) {
+            let stored = Stored {
+                append: &asked,
+                stood,
+                store: &self.memory,
+            };
+            if !look(&stored) {
+                self.stop.end();
+            }
+        }
+        pending
+    }
+}
+
 /// See the module.
 pub struct FaultyStore {
     inner: Arc<MemoryStore>,
+    within: Within,
     held: Mutex<Vec<(Box<Fits>, Gate)>>,
     delays: Option<Mutex<Dice>>,
     stop_after: Option<u64>,
     commits: AtomicU64,
-    stop: Arc<Stop>,
-    bug: Option<Arc<Bug>>,
 }
 
 #[derive(Default)]
 struct Stop {
     stopped: AtomicBool,
     bell: Notify,
+}
+
+impl Stop {
+    fn end(&self) {
+        self.stopped.store(true, Ordering::Release);
+        self.bell.notify_one();
+    }
 }
 
 /// Longest time that an append waits for its turn or its answer, in virtual milliseconds.
@@ -45,22 +108,40 @@ impl FaultyStore {
     /// A store that behaves.
     #[must_use]
     pub fn new(inner: Arc<MemoryStore>) -> Self {
+        let within = Within {
+            memory: Arc::clone(&inner),
+            bug: None,
+            look: None,
+            stop: Arc::default(),
+        };
         Self {
             inner,
+            within,
             held: Mutex::default(),
             delays: None,
             stop_after: None,
             commits: AtomicU64::new(0),
-            stop: Arc::default(),
-            bug: None,
         }
     }
 
     /// The store has a bug.
     #[must_use]
     pub fn with_bug(mut self, bug: Planted) -> Self {
-        self.bug = Some(Arc::new(Bug::new(bug)));
+        self.within.bug = Some(Arc::new(Bug::new(bug)));
         self
+    }
+
+    /// Each append is looked at when it is stored, before anything follows from it. The world ends when the answer is
+    /// false.
+    #[must_use]
+    pub fn watched(mut self, look: impl Fn(&Stored<'_>) -> bool + Send + Sync + 'static) -> Self {
+        self.within.look = Some(Arc::new(look));
+        self
+    }
+
+    /// Another owner writes: at once, as no owner here can.
+    pub fn commit_elsewhere(&self, append: Append) -> Pending<Position> {
+        self.within.commit(append)
     }
 
     /// Each append waits for its turn and for its answer as long as the dice say.
@@ -90,8 +171,8 @@ impl FaultyStore {
     pub async fn when_stopped(&self) {
         let here = async {
             loop {
-                let rung = self.stop.bell.notified();
-                if self.stop.stopped.load(Ordering::Acquire) {
+                let rung = self.within.stop.bell.notified();
+                if self.within.stop.stopped.load(Ordering::Acquire) {
                     return;
                 }
                 rung.await;
@@ -108,12 +189,12 @@ impl FaultyStore {
         let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let gate = held.iter().find(|(fits, _)| fits(&append));
         let Some((_, gate)) = gate else {
-            return self.inner.commit(append);
+            return self.within.commit(append);
         };
-        let (gate, inner) = (gate.clone(), Arc::clone(&self.inner));
+        let (gate, within) = (gate.clone(), self.within.clone());
         Box::pin(async move {
             gate.passed().await;
-            inner.commit(append).await
+            within.commit(append).await
         })
     }
 
@@ -133,22 +214,18 @@ impl FaultyStore {
 }
 
 impl Writes for FaultyStore {
-    fn commit(&self, mut append: Append) -> Pending<Position> {
-        if self.stop.stopped.load(Ordering::Acquire) {
+    fn commit(&self, append: Append) -> Pending<Position> {
+        if self.within.stop.stopped.load(Ordering::Acquire) {
             return Box::pin(std::future::pending());
         }
         let number = self.commits.fetch_add(1, Ordering::Relaxed) + 1;
         let end = append.expected.plus(append.events.len());
-        let bug = self.bug.clone();
-        if let Some(bug) = &bug {
-            bug.append(&mut append);
-        }
         let (turn, answers) = self.delays();
-        let inner = Arc::clone(&self.inner);
-        // Without a wait it is stored as it is asked for, whether or not anybody waits for the answer.
+        let within = self.within.clone();
+        // Without a wait it is stored at once.
         let early = turn.is_none().then(|| self.pass_on(append.clone()));
-        let stop = (self.stop_after == Some(number)).then(|| Arc::clone(&self.stop));
-        let stopped = Arc::clone(&self.stop);
+        let stop = (self.stop_after == Some(number)).then(|| Arc::clone(&self.within.stop));
+        let stopped = Arc::clone(&self.within.stop);
         Box::pin(async move {
             let pending = match (turn, early) {
                 (None, Some(pending)) => pending,
@@ -157,19 +234,18 @@ impl Writes for FaultyStore {
                     if stopped.stopped.load(Ordering::Acquire) {
                         return std::future::pending().await;
                     }
-                    inner.commit(append)
+                    within.commit(append)
                 }
             };
             if let Some(delay) = answers {
                 tokio::time::sleep(delay).await;
             }
             let mut answer = pending.await;
-            if let Some(bug) = bug {
+            if let Some(bug) = within.bug {
                 answer = bug.answer(answer, end);
             }
             if let Some(stop) = stop {
-                stop.stopped.store(true, Ordering::Release);
-                stop.bell.notify_one();
+                stop.end();
             }
             answer
         })
@@ -204,7 +280,7 @@ impl Log for FaultyStore {
         limit: usize,
     ) -> Result<Vec<LogItem>, ReadError> {
         let mut events = self.inner.events(session, after, limit)?;
-        if let Some(bug) = &self.bug {
+        if let Some(bug) = &self.within.bug {
             bug.events(&mut events);
         }
         Ok(events)
@@ -218,7 +294,7 @@ impl Log for FaultyStore {
 impl Rows for FaultyStore {
     fn row(&self, session: SessionId) -> Result<Option<Row>, ReadError> {
         let mut row = self.inner.row(session)?;
-        if let (Some(bug), Some(row)) = (&self.bug, &mut row) {
+        if let (Some(bug), Some(row)) = (&self.within.bug, &mut row) {
             bug.row(row);
         }
         Ok(row)
@@ -231,7 +307,7 @@ impl Rows for FaultyStore {
         limit: usize,
     ) -> Result<Vec<Row>, ReadError> {
         let mut rows = self.inner.rows(filter, after, limit)?;
-        if let Some(bug) = &self.bug {
+        if let Some(bug) = &self.within.bug {
             rows.iter_mut().for_each(|row| bug.row(row));
         }
         Ok(rows)
@@ -243,7 +319,7 @@ impl Rows for FaultyStore {
 
     fn mail(&self, session: SessionId, limit: usize) -> Result<Vec<Mail>, ReadError> {
         let mail = self.inner.mail(session, limit)?;
-        Ok(match &self.bug {
+        Ok(match &self.within.bug {
             Some(bug) => bug.mail(session, mail),
             None => mail,
         })

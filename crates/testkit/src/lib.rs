@@ -15,7 +15,7 @@ mod world;
 pub use attache_model::{self as model, Message, Request};
 pub use clock::{TestTime, instant, pass, timed};
 pub use dice::Dice;
-pub use faulty::FaultyStore;
+pub use faulty::{FaultyStore, Stored};
 pub use history::well_formed;
 pub use planted::Planted;
 pub use puppet::{Gate, Piece, Puppet, call, text};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use attache_session::{Event, Mail, MailId, Position, SessionId, Unread};
+use attache_session::{Event, Generation, Mail, MailId, Position, SessionId, Unread};
 use attache_store::{Append, LogItem, Refused, Row};
 
 /// A bug.
@@ -29,11 +29,19 @@ pub enum Planted {
     WatchesForgotten,
     /// A refused append is answered as if it were stored.
     RefusalSwallowed,
+    /// What gives a place or an amount back is not written.
+    GivesNothingBack,
+    /// What is charged is charged twice.
+    ChargedTwice,
+    /// An append is taken from an owner that has lost its session, wherever it believes to stand.
+    Unfenced,
+    /// The end of a run does not reach the row, once.
+    UntrueStatus,
 }
 
 impl Planted {
     /// Every one.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 13] = [
         Self::WakeLost,
         Self::SendLost,
         Self::AnswerLost,
@@ -43,6 +51,10 @@ impl Planted {
         Self::DeliverableUncounted,
         Self::WatchesForgotten,
         Self::RefusalSwallowed,
+        Self::GivesNothingBack,
+        Self::ChargedTwice,
+        Self::Unfenced,
+        Self::UntrueStatus,
     ];
 }
 
@@ -62,8 +74,29 @@ impl Bug {
         }
     }
 
-    pub(crate) fn append(&self, append: &mut Append) {
+    /// Spoils an append of a session that stands there.
+    pub(crate) fn append(&self, append: &mut Append, stands: Option<(Generation, Position)>) {
         match self.kind {
+            Planted::GivesNothingBack => append.charges.retain(|charge| charge.amount >= 0),
+            Planted::ChargedTwice => append.charges.extend(append.charges.clone()),
+            Planted::Unfenced => {
+                if let Some((generation, head)) = stands {
+                    append.generation = generation;
+                    append.expected = head;
+                }
+            }
+            Planted::UntrueStatus => {
+                let ended = append
+                    .events
+                    .iter()
+                    .find_map(|stamped| match &stamped.event {
+                        Event::TurnEnded { turn, .. } => Some(*turn),
+                        _ => None,
+                    });
+                if ended.is_some() && !self.came.swap(true, Ordering::Relaxed) {
+                    append.summary.turn = ended;
+                }
+            }
             Planted::SendLost => append.mail.retain(|mail| !mail.body.is_input()),
             Planted::AnswerLost => append.mail.retain(|mail| !mail.body.is_notice()),
             Planted::MailDoubled => append.mail.extend(append.mail.clone()),

@@ -39,6 +39,18 @@ impl Tool for SlowTool {
         self.tool.changes_state()
     }
 
+    fn may_repeat(&self) -> bool {
+        self.tool.may_repeat()
+    }
+
+    fn waits(&self) -> bool {
+        self.tool.waits()
+    }
+
+    fn is_bookkeeping(&self) -> bool {
+        self.tool.is_bookkeeping()
+    }
+
     fn call<'a>(&'a self, context: CallContext, arguments: Value) -> ToolFuture<'a> {
         Box::pin(async move {
             self.wait().await;

@@ -2,7 +2,7 @@
 //! store refuses is decided again, or part by part.
 
 use attache_session::{
-    Command, Epoch, ErrorCode, Generation, SessionId, State, StepText, StopReason, Summary,
+    Command, Epoch, Generation, SessionId, State, StepText, StopReason, Summary,
 };
 use attache_store::{Append, Born, Refused};
 
@@ -45,12 +45,8 @@ impl Actor<'_> {
                     Err(Refused::Unknown { session })
                         if session != self.session && self.removed.insert(session) => {}
                     Err(Refused::Fenced { .. } | Refused::Moved { .. }) => {
-                        let error = EngineError::new(
-                            ErrorCode::EpochFenced,
-                            "the session has another owner now",
-                        );
                         for work in batch.iter_mut().chain(&mut rest) {
-                            work.answer(Err(error.clone()));
+                            work.answer(Err(EngineError::fenced()));
                         }
                         return Standing::Lost;
                     }
@@ -62,9 +58,11 @@ impl Actor<'_> {
                     Err(_) => {
                         // One at a time finds the one that is refused.
                         batch.append(&mut rest);
-                        for work in batch {
+                        let mut works = batch.into_iter();
+                        while let Some(work) = works.next() {
                             let alone = Box::pin(self.commit(vec![work]));
                             if alone.await == Standing::Lost {
+                                works.for_each(|mut it| it.answer(Err(EngineError::fenced())));
                                 return Standing::Lost;
                             }
                         }
@@ -95,6 +93,9 @@ impl Actor<'_> {
             self.finish(plan, works);
             return Ok(());
         }
+        let sets = plan.scratch.bounds.budget != self.state.bounds.budget;
+        let shared = self.shared;
+        let _order = shared.bounds.order(sets).await;
         let starts = plan.starts();
         let before = self.register(&starts);
         match self.append(&mut plan).await {

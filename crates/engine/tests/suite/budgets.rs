@@ -18,7 +18,7 @@ const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
 }
 
-async fn world(puppet: Puppet, budget: &str) -> World {
+pub(crate) async fn world(puppet: Puppet, budget: &str) -> World {
     let store = Arc::new(MemoryStore::new());
     let world = World::with(store, puppet, attache_tools::built_in(), Vec::new()).await;
     world.with_budget(budget)
@@ -36,13 +36,13 @@ async fn say(world: &World, session: SessionId, text: &str) {
     world.quiet(session).await;
 }
 
-async fn set(world: &World, session: SessionId, change: &str) {
+pub(crate) async fn set(world: &World, session: SessionId, change: &str) {
     let change = BudgetChange::parse(change).expect("a budget");
     let done = world.engine.set_budget(session, change, None).await;
     assert!(done.expect("it is set"));
 }
 
-fn used(world: &World, session: SessionId, limit: Limit) -> u64 {
+pub(crate) fn used(world: &World, session: SessionId, limit: Limit) -> u64 {
     let (limits, _) = world.engine.budget(session).expect("a session");
     let found = limits.iter().find(|it| it.limit == limit);
     found.expect("it is limited").used.expect("it is counted")
@@ -58,7 +58,7 @@ fn notes(world: &World, session: SessionId) -> Vec<String> {
 }
 
 /// The code and message of a refused call.
-async fn refused(
+pub(crate) async fn refused(
     world: &World,
     caller: SessionId,
     tool: &str,
@@ -320,7 +320,7 @@ async fn a_paused_tree_grows_no_further_until_a_person_lets_it() {
 }
 
 /// Each step takes 30 tokens; a child of each task works for so many steps as it says.
-fn spender() -> Puppet {
+pub(crate) fn spender() -> Puppet {
     Puppet::new(|request| {
         let usage = Piece::Usage(Usage {
             input: Some(20),

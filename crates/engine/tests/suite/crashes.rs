@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use attache_session::{Command, Event, ItemId, Origin, QueueId, SessionId, Status};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
-use attache_testkit::{FaultyStore, Gate, Planted, Puppet, TestTime, World};
+use attache_testkit::{FaultyStore, Gate, Puppet, TestTime, World};
 
 use crate::scenarios::{SCENARIOS, Scenario, Stage};
 use crate::script::say;
@@ -33,7 +33,7 @@ struct Left {
 }
 
 /// A runtime of its own, so that with its end nothing of that life writes on.
-fn life<T>(work: impl Future<Output = T>) -> T {
+pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_time()
         .start_paused(true)
@@ -42,7 +42,7 @@ fn life<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
-fn first_life(scenario: Scenario, place: Place, bug: Option<Planted>) -> Left {
+fn first_life(scenario: Scenario, place: Place) -> Left {
     let plan = FaultPlan::new();
     let plan = match place {
         Place::Before(commit) => plan.with(commit, Fault::CrashBefore),
@@ -54,7 +54,7 @@ fn first_life(scenario: Scenario, place: Place, bug: Option<Planted>) -> Left {
     let roots = Arc::new(Mutex::new(Vec::new()));
     let ends = Arc::new(Mutex::new(Vec::new()));
     life(async {
-        let mut store = store(&memory, bug);
+        let mut store = FaultyStore::new(Arc::clone(&memory));
         if let Place::Answered(commit) = place {
             store = store.stopping_after(commit);
         }
@@ -101,20 +101,18 @@ async fn world(store: Arc<dyn attache_store::Store>, gate: &Gate, life: u32) -> 
     World::at(time, store, puppet, attache_tools::built_in(), Vec::new()).await
 }
 
-fn store(memory: &Arc<MemoryStore>, bug: Option<Planted>) -> FaultyStore {
-    let store = FaultyStore::new(Arc::clone(memory));
-    match bug {
-        Some(bug) => store.with_bug(bug),
-        None => store,
-    }
-}
-
-fn after_restart(left: &Left, bug: Option<Planted>) {
+/// Goes on after a crash. The answer is whether somebody was still to be told of a session that had said its last.
+fn after_restart(left: &Left) -> bool {
     let memory = Arc::new(left.store.crash());
     life(async {
         let gate = Gate::default();
         gate.open();
-        let world = world(Arc::new(store(&memory, bug)), &gate, 1).await;
+        let world = world(
+            Arc::clone(&memory) as Arc<dyn attache_store::Store>,
+            &gate,
+            1,
+        )
+        .await;
         let all = truth::sessions(&world);
         let found = truth::all(&memory, &all);
         // At once, before anything is written down.
@@ -172,6 +170,7 @@ fn after_restart(left: &Left, bug: Option<Planted>) {
         truth::nothing_sent_is_lost(&memory, &ended);
         truth::rows_are_true(&world, &memory, &ended, true);
         truth::watches_are_accounted_for(&memory, &ended, &left.ends);
+        truth::everybody_is_told_once(&ended);
         for (id, log) in &ended {
             assert!(log.live && log.turn.is_none());
             assert_eq!(log.deliverable(), 0, "{id} has taken all but what is held");
@@ -184,19 +183,29 @@ fn after_restart(left: &Left, bug: Option<Planted>) {
                 .filter(|(_, text)| text == "hello after all");
             assert_eq!(hellos.count(), usize::from(!log.turnless));
         }
-    });
+        truth::somebody_is_still_to_be_told(&found)
+    })
 }
 
-/// All crashes of a scenario: how many there were, and those after which something does not hold.
-fn crashes_of(name: &str, scenario: Scenario, bug: Option<Planted>) -> (u64, Vec<String>) {
-    let run = |place| {
-        let run = || after_restart(&first_life(scenario, place, bug), bug);
-        std::panic::catch_unwind(run).is_ok()
-    };
-    let whole = std::panic::catch_unwind(|| first_life(scenario, Place::Never, bug));
+/// What came of all crashes of a scenario.
+#[derive(Default)]
+pub(crate) struct Walk {
+    pub(crate) crashes: u64,
+    /// Those between a session's last token and the turn in which who watched it was told.
+    pub(crate) between: u64,
+    /// Those after which something does not hold.
+    pub(crate) failed: Vec<String>,
+}
+
+/// All crashes of a scenario.
+pub(crate) fn walk(name: &str, scenario: Scenario) -> Walk {
+    let mut walk = Walk::default();
+    let whole = std::panic::catch_unwind(|| first_life(scenario, Place::Never));
     let Ok(commits) = whole.map(|left| left.store.commits()) else {
-        return (0, vec![format!("{name}: without a crash")]);
+        walk.failed.push(format!("{name}: without a crash"));
+        return walk;
     };
+    walk.crashes = commits * 3;
     let places = (1..=commits).flat_map(|commit| {
         [
             Place::Before(commit),
@@ -204,17 +213,14 @@ fn crashes_of(name: &str, scenario: Scenario, bug: Option<Planted>) -> (u64, Vec
             Place::Answered(commit),
         ]
     });
-    let places: Vec<Place> = std::iter::once(Place::Never).chain(places).collect();
-    let failed = places.iter().filter(|place| !run(**place));
-    let failed = failed.map(|place| format!("{name}: {place:?} of {commits}"));
-    (commits * 3, failed.collect())
-}
-
-/// Whether all holds after each crash of each scenario.
-pub(crate) fn hold(bug: Option<Planted>) -> bool {
-    SCENARIOS
-        .iter()
-        .all(|(name, scenario)| crashes_of(name, *scenario, bug).1.is_empty())
+    for place in std::iter::once(Place::Never).chain(places) {
+        let run = || after_restart(&first_life(scenario, place));
+        match std::panic::catch_unwind(run) {
+            Ok(between) => walk.between += u64::from(between),
+            Err(_) => walk.failed.push(format!("{name}: {place:?} of {commits}")),
+        }
+    }
+    walk
 }
 
 #[test]
@@ -223,12 +229,12 @@ fn a_crash_at_any_commit_leaves_a_whole_that_goes_on() {
     let mut failed = Vec::new();
     let mut kinds = BTreeSet::new();
     for (name, scenario) in SCENARIOS {
-        let whole = first_life(*scenario, Place::Never, None);
+        let whole = first_life(*scenario, Place::Never);
         kinds.extend(whole.store.traces().into_iter().flat_map(|it| it.kinds));
-        let (crashes, broken) = crashes_of(name, *scenario, None);
-        runs += crashes;
-        failed.extend(broken);
-        println!("{name}: {crashes} crashes");
+        let walk = walk(name, *scenario);
+        runs += walk.crashes;
+        println!("{name}: {} crashes", walk.crashes);
+        failed.extend(walk.failed);
     }
     println!("{runs} crashes");
     assert!(failed.is_empty(), "{failed:#?}");

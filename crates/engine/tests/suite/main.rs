@@ -2,11 +2,13 @@
 
 mod adapted;
 mod budgets;
+mod counters;
 mod crashes;
 mod endings;
 mod ledger;
 mod limits;
 mod outside;
+mod people;
 mod pictures;
 mod planted;
 mod players;
@@ -17,4 +19,7 @@ mod script;
 mod simulation;
 mod stalls;
 mod stored;
+mod tally;
+mod told;
 mod truth;
+mod witness;

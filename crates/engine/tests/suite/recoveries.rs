@@ -7,8 +7,8 @@ use attache_session::{
     Answer, Command, EndReason, ErrorCode, Event, Origin, QueueId, SessionId, Status, StopReason,
 };
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
-use attache_store::{Refused, Rows as _, Store};
-use attache_testkit::{Gate, Piece, Puppet, TestTime, World, text};
+use attache_store::{Refused, Rows as _, Store, Writes as _};
+use attache_testkit::{Gate, Piece, Puppet, TestTime, World, call, text};
 use serde_json::json;
 
 async fn second_life(store: Arc<dyn Store>, puppet: Puppet) -> World {
@@ -273,4 +273,79 @@ async fn text_that_is_on_record_is_not_said_again_after_a_crash() {
     let told = world.events(root);
     crate::truth::read(&told);
     assert_eq!(said(&told), 1, "{told:#?}");
+}
+
+/// Another host takes a session, and goes away again.
+async fn owned_elsewhere(memory: &MemoryStore, session: SessionId) {
+    let row = memory.row(session).expect("rows can be read");
+    let generation = row.expect("it exists").generation;
+    let claimed = memory.claim(session, generation).await;
+    claimed.expect("it was free");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_whose_step_another_owner_fenced_off_ends_and_the_session_goes_on() {
+    // In the first step, and behind a call.
+    for first in ["speak", "call"] {
+        let memory = Arc::new(MemoryStore::new());
+        let gate = Gate::default();
+        let held = gate.clone();
+        let puppet = Puppet::new(move |request| {
+            if first == "call" && Puppet::rounds(request) == 0 {
+                return call("agent_session_list", &json!({}));
+            }
+            vec![Piece::Wait(held.clone()), Piece::Text("done".to_owned())]
+        });
+        let store = Arc::clone(&memory) as Arc<dyn Store>;
+        let world = World::with(store, puppet, attache_tools::built_in(), Vec::new()).await;
+        let root = world.root(Some(first)).await;
+        gate.reached().await;
+        owned_elsewhere(&memory, root).await;
+        gate.open();
+        attache_testkit::pass(Duration::from_secs(10)).await;
+        let told = crate::truth::read(&world.events(root));
+        assert_eq!((told.turn, told.end), (None, Some(EndReason::StorageError)));
+        assert_eq!(
+            world.puppet.requests().len(),
+            1 + usize::from(first == "call")
+        );
+        let again = Command::Enqueue {
+            item: None,
+            queue: QueueId::Default,
+            text: "again".into(),
+            origin: Origin::Viewer,
+        };
+        let taken = world.engine.command(root, again, None).await;
+        assert!(matches!(taken, Ok(Answer::Accepted { .. })), "{taken:?}");
+        world.quiet(root).await;
+        let end = world.row(root).view.end_reason();
+        assert_eq!(end, Some(EndReason::Completed));
+    }
+}
+
+#[tokio::test]
+async fn everybody_in_a_group_that_another_owner_fenced_off_is_told_so() {
+    // The root is born by the first append; the next is the group, which is then tried one by one.
+    let memory = Arc::new(MemoryStore::with_faults(full([2])));
+    let world = World::over(Arc::clone(&memory) as Arc<dyn Store>).await;
+    let root = world.root(None).await;
+    let viewer = world.engine.attach(root).await.expect("it is seen");
+    owned_elsewhere(&memory, root).await;
+    let say = |text: &str| {
+        let command = Command::Enqueue {
+            item: None,
+            queue: QueueId::Default,
+            text: text.into(),
+            origin: Origin::Viewer,
+        };
+        world.engine.command(root, command, None)
+    };
+    let (one, two) = tokio::join!(say("one"), say("two"));
+    for answer in [one, two] {
+        assert_eq!(answer.expect_err("fenced").code, ErrorCode::EpochFenced);
+    }
+    drop(viewer);
+    say("three").await.expect("it is looked at anew");
+    world.quiet(root).await;
+    assert_eq!(world.consumed(root), ["three"]);
 }

@@ -25,7 +25,7 @@ pub(crate) struct Stage {
 }
 
 impl Stage {
-    async fn root(&self, first: Option<&str>) -> SessionId {
+    pub(crate) async fn root(&self, first: Option<&str>) -> SessionId {
         let root = self.world.root(first).await;
         self.roots.lock().expect("no holder fails").push(root);
         // The first input is acknowledged with the root.

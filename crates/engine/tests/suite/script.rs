@@ -1,6 +1,8 @@
 //! What the puppet says in these tests: the first word of its last input names a program, and how
 //! many tool results have come since then is the step it is at. Text that names none is answered.
 
+use std::time::Duration;
+
 use attache_model::{ErrorKind, ModelError};
 use attache_testkit::{Gate, Piece, Puppet, text};
 use serde_json::{Value, json};
@@ -30,6 +32,27 @@ pub(crate) fn say(request: &Request, gate: &Gate) -> Vec<Piece> {
                 .collect();
             calls(&watches)
         }
+        ("busy" | "idle" | "patient" | "chain-1", 0) => calls(&[create("late")]),
+        ("chain-2", 0) => calls(&[create("chain-1")]),
+        ("chain-3", 0) => calls(&[create("chain-2")]),
+        ("busy" | "idle" | "chain-1" | "chain-2" | "chain-3", 1) => {
+            let ids = children(request);
+            calls(&[on(&ids[0], "agent_session_on_complete")])
+        }
+        ("patient", 1) => {
+            let ids = children(request);
+            let both = ["agent_session_on_complete", "agent_session_wait"];
+            calls(&both.map(|tool| on(&ids[0], tool)))
+        }
+        ("busy", 2) => vec![
+            Piece::Text("it takes ".to_owned()),
+            Piece::Pause(Duration::from_secs(3)),
+            Piece::Text("its time".to_owned()),
+        ],
+        ("late", 0) => vec![
+            Piece::Pause(Duration::from_secs(1)),
+            Piece::Text("the last token".to_owned()),
+        ],
         ("child", 0) => calls(&[create("leaf")]),
         ("slow-child", 0) => calls(&[create("slow")]),
         ("fail", 0) => vec![

@@ -2,23 +2,31 @@
 //! models that do anything with their children, people who interfere, and now and then a crash.
 //! When all has come to rest, the logs must account for everything.
 //!
-//! `ATTACHE_SEED=n` runs one seed.
+//! `ATTACHE_SEED=n` runs one seed, `ATTACHE_FROM` and `ATTACHE_SEEDS` others than those of a usual run; `cargo xtask soak`
+//! runs many.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use attache_session::{Event, Origin, ResultOrigin, SessionId, Stamped, Status, Unread};
+use attache_session::{
+    BudgetChange, Event, Limit, ResultOrigin, SessionId, Stamped, Status, Unread,
+};
 use attache_store::memory::{Fault, FaultPlan, MemoryStore};
 use attache_store::{Log as _, Refused};
 use attache_testkit::{Dice, FaultyStore, Planted, Puppet, TestTime, World, slow_tools};
 use serde_json::Value;
 
-use crate::players::{Accepted, people, say, start};
+use crate::people::{Accepted, People};
+use crate::players::{Model, budget};
+use crate::tally::{Counts, MUST, count, tally};
 use crate::truth::{self, TreeEnd};
+use crate::witness::Witness;
 
 /// Seeds of a run.
 const SEEDS: u64 = 1_000;
+
+/// How a seed is run again.
+const REPLAY: &str = "cargo xtask test -p attache-engine seeded_worlds";
 
 /// Lives of one world in which things go wrong; the next one is sound, so that it comes to rest.
 const BAD_LIVES: u32 = 3;
@@ -30,66 +38,6 @@ const REST: Duration = Duration::from_secs(2_000);
 /// can be compared.
 const LOOK_MICROS: i64 = 1_000;
 
-/// What must have occurred at least once over all seeds.
-const MUST: &[&str] = &[
-    "created",
-    "started",
-    "stopped",
-    "queued",
-    "edited",
-    "withdrawn",
-    "moved",
-    "queue-set",
-    "queue-deleted",
-    "turn-started",
-    "consumed",
-    "said",
-    "call-started",
-    "call-ended",
-    "turn-ended",
-    "noted",
-    "watch-set",
-    "watch-ended",
-    "watcher-added",
-    "watcher-removed",
-    "child-held",
-    "child-released",
-    "parent-holds",
-    "parent-released",
-    "sent",
-    "a call cut",
-    "input at a tool boundary",
-    "a notice",
-    "an append refused",
-    "a crash before an append",
-    "a crash after an append",
-    "a crash after an answer",
-    "a crash in the life after a crash",
-    "input refused for a full disk",
-    "a model failed",
-    "outcome failed",
-    "end storage-error",
-    "end provider-error",
-    "outcome interrupted",
-    "outcome cancelled",
-    "outcome succeeded",
-    "stopped disposed",
-    "stopped terminated",
-    "stopped parent-ended",
-    "stopped host-restart",
-    "a wait steered",
-    "a watch fired at once",
-    "an interrupt that hit",
-    "a tree of three levels",
-];
-
-/// How often each thing occurred.
-pub(crate) type Counts = BTreeMap<String, u64>;
-
-pub(crate) fn count(counts: &mut Counts, what: &str) {
-    *counts.entry(what.to_owned()).or_default() += 1;
-}
-
 struct Life {
     number: u32,
     memory: Arc<MemoryStore>,
@@ -97,13 +45,15 @@ struct Life {
     stop_after: Option<u64>,
     bug: Option<Planted>,
     dice: Dice,
+    /// Limits of the root.
+    budget: String,
     accepted: Accepted,
     /// Trees that people have interrupted, in this life or before.
     ended: Arc<Mutex<Vec<TreeEnd>>>,
 }
 
 impl Life {
-    /// Lives until all is at rest, or the world ends. False when it ended.
+    /// Lives until all is at rest, or the world ends. False when it ended; a panic when something did not hold.
     fn live(&mut self, counts: &mut Counts) -> bool {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
@@ -119,12 +69,13 @@ impl Life {
             if let Some(bug) = self.bug {
                 store = store.with_bug(bug);
             }
-            let store = Arc::new(store);
-            let said = Arc::new(Mutex::new((self.dice.fork(), 0)));
-            let puppet = Puppet::new(move |request| {
-                let (dice, requests) = &mut *said.lock().expect("no holder fails");
-                say(request, dice, requests)
-            });
+            let witness = Arc::new(Witness::of(&self.memory));
+            let looks = Arc::clone(&witness);
+            let store = Arc::new(store.watched(move |stored| looks.look(stored)));
+            let model = Arc::new(Mutex::new(Model::new(self.dice.fork())));
+            let said = Arc::clone(&model);
+            let puppet =
+                Puppet::new(move |request| said.lock().expect("no holder fails").say(request));
             let world = World::at(
                 Arc::new(TestTime::of_life(self.number).stepping(LOOK_MICROS)),
                 Arc::clone(&store) as Arc<dyn attache_store::Store>,
@@ -132,17 +83,22 @@ impl Life {
                 slow_tools(&attache_tools::built_in(), self.dice.fork()),
                 Vec::new(),
             )
-            .await;
-            tokio::select! {
+            .await
+            .with_budget(&self.budget);
+            let rests = tokio::select! {
                 biased;
                 () = store.when_stopped() => false,
-                () = self.act(&world, counts) => true,
+                () = self.act(&world, &store, counts) => true,
+            };
+            for _ in 0..model.lock().expect("no holder fails").overflows {
+                count(counts, "an overflow");
             }
+            assert!(!witness.is_wrong(), "each append leaves what holds");
+            rests
         })
     }
 
-    async fn act(&self, world: &World, counts: &mut Counts) {
-        let mut dice = self.dice.clone();
+    async fn act(&self, world: &World, store: &FaultyStore, counts: &mut Counts) {
         let found = truth::sessions(world);
         if found.is_empty() {
             let root = world.root(Some("work 0")).await;
@@ -158,10 +114,20 @@ impl Life {
         for id in &found {
             assert_eq!(world.row(*id).status, Status::Stopped);
         }
+        let mut people = People {
+            world,
+            store,
+            memory: &self.memory,
+            dice: self.dice.clone(),
+            accepted: &self.accepted,
+            ended: &self.ended,
+            counts,
+        };
         for id in &found {
-            start(world, *id, counts).await;
+            people.start(*id).await;
+            people.set_now_and_then(*id).await;
         }
-        people(world, &mut dice, &self.accepted, &self.ended, counts).await;
+        people.act().await;
         attache_testkit::pass(REST).await;
         self.at_rest(world);
     }
@@ -175,6 +141,12 @@ impl Life {
         for (id, log) in &told {
             assert!(log.turn.is_none(), "{id} has come to its end");
             assert!(world.engine.waiting_for(*id).is_empty());
+            let (limits, _) = world.engine.budget(*id).expect("the session exists");
+            let mut places = limits.iter().filter(|it| it.limit == Limit::Concurrent);
+            assert!(
+                places.all(|it| it.used == Some(0)),
+                "no place under {id} is taken"
+            );
             assert!(log.watches.is_empty(), "no watch of {id} is open");
             let unread = world.row(*id).view.unread;
             assert_eq!(unread, Unread::default(), "{id} has read its mail");
@@ -225,60 +197,6 @@ impl Life {
         }
         ends
     }
-
-    fn tally(&self, counts: &mut Counts) {
-        use attache_store::Rows as _;
-        let rows = self
-            .memory
-            .rows(attache_store::RowFilter::All, None, usize::MAX);
-        for row in rows.expect("rows can be read") {
-            let events = self.log(row.session);
-            let events: Vec<&Event> = events.iter().map(|stamped| &stamped.event).collect();
-            for pair in events.windows(2) {
-                if let [Event::CallEnded { .. }, Event::Consumed { .. }] = pair {
-                    count(counts, "input at a tool boundary");
-                }
-            }
-            for event in events {
-                count(counts, event.kind());
-                match event {
-                    Event::CallEnded { result, .. } => {
-                        if result.origin == ResultOrigin::Cut {
-                            count(counts, "a call cut");
-                        }
-                        if result.content.contains("steered") {
-                            count(counts, "a wait steered");
-                        }
-                        if result.content.contains("\"fired_immediately\":true") {
-                            count(counts, "a watch fired at once");
-                        }
-                    }
-                    Event::Queued { item, .. } => {
-                        if matches!(item.origin, Origin::Notice { .. }) {
-                            count(counts, "a notice");
-                        }
-                        if item.text.starts_with("work 2") {
-                            count(counts, "a tree of three levels");
-                        }
-                    }
-                    Event::TurnEnded { reason, .. } => {
-                        count(counts, &format!("end {reason}"));
-                        count(counts, &format!("outcome {}", reason.outcome()));
-                    }
-                    Event::Noted { code, .. } if **code == *"provider-error" => {
-                        count(counts, "a model failed");
-                    }
-                    Event::Stopped { reason } => count(counts, &format!("stopped {reason}")),
-                    _ => {}
-                }
-            }
-        }
-        for trace in self.memory.traces() {
-            if trace.refused {
-                count(counts, "an append refused");
-            }
-        }
-    }
 }
 
 /// What goes wrong in a life, and after whose answer it ends.
@@ -321,6 +239,11 @@ pub(crate) fn holds(seed: u64, bug: Option<Planted>, counts: &mut Counts) -> boo
 
 fn run(seed: u64, bug: Option<Planted>, counts: &mut Counts) {
     let mut dice = Dice::new(seed);
+    let mut limits =
+        BudgetChange::parse("concurrent=none,agents=none,depth=none").expect("a budget");
+    if dice.chance(2) {
+        limits.extend(&budget(&mut dice));
+    }
     // The first append bears the root.
     let mut wrong = Wrong::of(&mut dice, 2);
     let mut life = Life {
@@ -329,11 +252,12 @@ fn run(seed: u64, bug: Option<Planted>, counts: &mut Counts) {
         stop_after: wrong.stop_after,
         bug,
         dice,
+        budget: limits.to_string(),
         accepted: Accepted::default(),
         ended: Arc::default(),
     };
     while !life.live(counts) {
-        life.tally(counts);
+        tally(&life.memory, counts);
         count(counts, &format!("a crash {}", wrong.name));
         if life.number > 0 {
             count(counts, "a crash in the life after a crash");
@@ -351,35 +275,42 @@ fn run(seed: u64, bug: Option<Planted>, counts: &mut Counts) {
         life.memory = Arc::new(life.memory.crash_into(wrong.plan));
         life.stop_after = wrong.stop_after;
     }
-    life.tally(counts);
+    tally(&life.memory, counts);
+}
+
+/// A number that a run is given from outside.
+fn given(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(text.parse().expect("the variable is a number"))
 }
 
 #[test]
 fn seeded_worlds_come_to_rest_with_everything_accounted_for() {
-    let one = std::env::var("ATTACHE_SEED").ok();
-    let one = one.map(|seed| seed.parse::<u64>().expect("ATTACHE_SEED is a number"));
-    let seeds = one.map_or(1..=SEEDS, |seed| seed..=seed);
+    let one = given("ATTACHE_SEED");
+    let first = one.or(given("ATTACHE_FROM")).unwrap_or(1);
+    let count = given("ATTACHE_SEEDS").unwrap_or(SEEDS);
+    let count = one.map_or(count, |_| 1);
     let mut counts = Counts::new();
     let mut failed = Vec::new();
-    for seed in seeds {
+    for seed in first..first + count {
         let mut own = Counts::new();
         if !holds(seed, None, &mut own) {
-            println!("ATTACHE_SEED={seed} failed");
+            println!("failed, and does again by: ATTACHE_SEED={seed} {REPLAY}");
             failed.push(seed);
         }
         for (what, number) in own {
             *counts.entry(what).or_default() += number;
         }
     }
+    for what in MUST {
+        counts.entry((*what).to_owned()).or_default();
+    }
     for (what, number) in &counts {
         println!("{number:>8} {what}");
     }
     assert!(failed.is_empty(), "run these with ATTACHE_SEED: {failed:?}");
-    if one.is_none() {
-        let never: Vec<_> = MUST
-            .iter()
-            .filter(|what| !counts.contains_key(**what))
-            .collect();
+    if first == 1 && count >= SEEDS {
+        let never: Vec<_> = MUST.iter().filter(|what| counts[**what] == 0).collect();
         assert!(never.is_empty(), "never occurred: {never:?}");
     }
 }

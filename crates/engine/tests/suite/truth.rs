@@ -2,9 +2,11 @@
 
 use std::collections::{HashMap, HashSet};
 
+use std::sync::Arc;
+
 use attache_session::{
-    EndReason, Event, Immediacy, ItemId, MailBody, Origin, QueueId, SessionId, Stamped, Status,
-    StopReason, Timestamp, TurnId, Unread, WatchId,
+    Bounds, EndReason, Event, Immediacy, ItemId, MailBody, Origin, QueueId, RowView, SessionId,
+    Stamped, Status, StopReason, Timestamp, TurnId, Unread, Usage, WatchId, status,
 };
 use attache_store::MemoryStore;
 use attache_store::{Log as _, Rows as _};
@@ -36,10 +38,28 @@ pub(crate) struct Told {
     pub(crate) watches: HashMap<WatchId, SessionId>,
     /// All that were ever made, and how often each was answered. A watch that fires at once is
     /// answered without a registration.
-    pub(crate) registered: HashSet<WatchId>,
+    pub(crate) registered: HashMap<WatchId, SessionId>,
     pub(crate) answered: HashMap<WatchId, u32>,
+    /// Registrations whose answer a turn took.
+    told_of: Vec<WatchId>,
     /// Registrations that ended without an answer.
     given_up: Vec<GivenUp>,
+    /// Registrations of others, or of its own, that it has to answer.
+    pub(crate) watchers: HashMap<WatchId, SessionId>,
+    /// The newest step called nothing and was not cut.
+    has_spoken: bool,
+    /// Who made it.
+    pub(crate) spawner: Option<SessionId>,
+    /// All tokens, summed over what the model said.
+    pub(crate) usage: Usage,
+    /// All calls of tools.
+    pub(crate) calls: u64,
+    /// What binds its tree.
+    pub(crate) bounds: Arc<Bounds>,
+    /// Calls without a result, and all that ever were.
+    open: Vec<String>,
+    used: HashSet<String>,
+    last_at: Option<Timestamp>,
 }
 
 /// An item of input that is in no turn yet.
@@ -83,32 +103,50 @@ impl Told {
 /// Reads a log and checks what holds of each.
 pub(crate) fn read(events: &[Stamped]) -> Told {
     let mut told = Told::default();
-    let mut open: Vec<String> = Vec::new();
-    let mut used: HashSet<String> = HashSet::new();
-    for pair in events.windows(2) {
-        assert!(pair[0].at < pair[1].at, "times strictly increase");
+    told.follow(events);
+    told.check();
+    told
+}
+
+impl Told {
+    /// Reads on, and checks what holds of each event. What belongs together comes together.
+    pub(crate) fn follow(&mut self, events: &[Stamped]) {
+        for (place, stamped) in events.iter().enumerate() {
+            let before = self.last_at.replace(stamped.at);
+            assert!(before < Some(stamped.at), "times strictly increase");
+            self.take(stamped, &events[place + 1..]);
+        }
     }
-    for (place, stamped) in events.iter().enumerate() {
+
+    fn take(&mut self, stamped: &Stamped, after: &[Stamped]) {
         match &stamped.event {
-            Event::Created(created) => told.turnless = !created.runs_turns,
+            Event::Created(created) => {
+                self.turnless = !created.runs_turns;
+                self.spawner = created.parents.first().copied();
+                self.bounds = Arc::new(Bounds {
+                    budget: created.budget,
+                    ..Bounds::default()
+                });
+            }
+            Event::BoundsSet { bounds } => self.bounds = Arc::clone(bounds),
             Event::Started { .. } => {
-                assert!(!told.live, "one epoch at a time");
-                told.live = true;
+                assert!(!self.live, "one epoch at a time");
+                self.live = true;
             }
             Event::Stopped { .. } => {
-                assert!(told.live && told.turn.is_none());
-                told.live = false;
+                assert!(self.live && self.turn.is_none());
+                self.live = false;
             }
             Event::TurnStarted { turn } => {
-                assert!(told.live && told.turn.is_none() && !told.turnless);
-                told.turn = Some(*turn);
+                assert!(self.live && self.turn.is_none() && !self.turnless);
+                self.turn = Some(*turn);
             }
             Event::TurnEnded { turn, reason, .. } => {
-                assert_eq!(told.turn, Some(*turn));
-                assert!(open.is_empty(), "each call has its result");
-                told.turn = None;
-                told.end = Some(*reason);
-                told.ends.push(*reason);
+                assert_eq!(self.turn, Some(*turn));
+                assert!(self.open.is_empty(), "each call has its result");
+                self.turn = None;
+                self.end = Some(*reason);
+                self.ends.push(*reason);
             }
             Event::Queued { queue, item } => {
                 let text = item.text.to_string();
@@ -116,76 +154,97 @@ pub(crate) fn read(events: &[Stamped]) -> Told {
                     queue: *queue,
                     text: text.clone(),
                 };
-                let twice = told.waiting.insert(item.id, waits);
+                let twice = self.waiting.insert(item.id, waits);
                 assert!(twice.is_none(), "an item came twice");
-                told.queued.push((item.id, text));
+                self.queued.push((item.id, text));
                 if let Origin::Notice { watch, .. } = &item.origin {
-                    *told.answered.entry(*watch).or_default() += 1;
+                    let count = self.answered.entry(*watch).or_default();
+                    *count += 1;
+                    assert_eq!(*count, 1, "a notice is told once");
                 }
             }
             Event::Edited { item, text, .. } => {
-                let waits = told.waiting.get_mut(item).expect("it waited");
+                let waits = self.waiting.get_mut(item).expect("it waited");
                 waits.text = text.to_string();
             }
             Event::Moved { item, queue, .. } => {
-                told.waiting.get_mut(item).expect("it waited").queue = *queue;
+                self.waiting.get_mut(item).expect("it waited").queue = *queue;
             }
             Event::QueueSet {
                 queue, immediacy, ..
             } => match immediacy {
-                Immediacy::Held => drop(told.held.insert(*queue)),
-                Immediacy::Immediate | Immediacy::Queue => drop(told.held.remove(queue)),
+                Immediacy::Held => drop(self.held.insert(*queue)),
+                Immediacy::Immediate | Immediacy::Queue => drop(self.held.remove(queue)),
             },
             Event::Acknowledged { item, .. } => {
-                assert!(told.turnless, "only what nobody else reads");
-                let waited = told.waiting.remove(&item.id).expect("it waited");
+                assert!(self.turnless, "only what nobody else reads");
+                let waited = self.waiting.remove(&item.id).expect("it waited");
                 assert_eq!(waited.text, *item.text);
             }
             Event::Withdrawn { item } => {
-                told.waiting.remove(item).expect("it waited");
+                self.waiting.remove(item).expect("it waited");
             }
             Event::Consumed { item, .. } => {
-                let waited = told.waiting.remove(&item.id).expect("it waited");
+                let waited = self.waiting.remove(&item.id).expect("it waited");
                 assert_eq!(waited.text, *item.text);
-                told.consumed.push((item.id, waited.text));
+                self.consumed.push((item.id, waited.text));
+                if let Origin::Notice { watch, .. } = &item.origin {
+                    self.told_of.push(*watch);
+                }
             }
-            Event::Said { .. } => assert!(open.is_empty(), "calls are answered first"),
+            Event::Said { step, .. } => {
+                assert!(self.open.is_empty(), "calls are answered first");
+                self.usage.add(&step.usage);
+                self.has_spoken = !step.incomplete;
+            }
+            Event::Compacted { step, .. } => self.usage.add(&step.usage),
             Event::CallStarted { call, .. } => {
-                assert!(used.insert(call.id.to_string()), "call ids are unique");
-                open.push(call.id.to_string());
+                assert!(self.used.insert(call.id.to_string()), "call ids are unique");
+                self.open.push(call.id.to_string());
+                self.has_spoken = false;
+                self.calls += 1;
             }
             Event::CallEnded { result, .. } => {
-                let place = open.iter().position(|id| **id == *result.call);
-                open.remove(place.expect("a result for an open call"));
+                let place = self.open.iter().position(|id| **id == *result.call);
+                self.open.remove(place.expect("a result for an open call"));
             }
-            Event::Sent { item, .. } => told.sent.push(*item),
+            Event::Sent { item, .. } => self.sent.push(*item),
             Event::WatchSet { watch, target } => {
-                told.watches.insert(*watch, *target);
-                assert!(told.registered.insert(*watch), "a registration is new");
+                self.watches.insert(*watch, *target);
+                let known = self.registered.insert(*watch, *target);
+                assert!(known.is_none(), "a registration is new");
             }
             Event::WatchEnded { watch } => {
-                told.watches.remove(watch).expect("it was registered");
-                let after = &events[place + 1..];
+                self.watches.remove(watch).expect("it was registered");
                 if !answers(after.first(), *watch) {
-                    told.given_up.push(GivenUp {
+                    self.given_up.push(GivenUp {
                         watch: *watch,
                         at: stamped.at,
                         with_its_epoch: ends_for_good(after),
                     });
                 }
             }
+            Event::WatcherAdded { watch, session, .. } => {
+                let twice = self.watchers.insert(*watch, *session);
+                assert!(twice.is_none(), "a watcher came twice");
+            }
+            Event::WatcherRemoved { watch } => {
+                self.watchers.remove(watch).expect("it watched");
+            }
             _ => {}
         }
     }
-    assert!(told.answered.values().all(|count| *count == 1));
-    for watch in &told.registered {
-        let open = told.watches.contains_key(watch);
-        let answered = told.answered.contains_key(watch);
-        let given_up = told.given_up.iter().filter(|it| it.watch == *watch).count();
-        let places = usize::from(open) + usize::from(answered) + given_up;
-        assert_eq!(places, 1, "a registration is open, answered or given up");
+
+    /// Checks what holds of the whole.
+    pub(crate) fn check(&self) {
+        for watch in self.registered.keys() {
+            let open = self.watches.contains_key(watch);
+            let answered = self.answered.contains_key(watch);
+            let given_up = self.given_up.iter().filter(|it| it.watch == *watch).count();
+            let places = usize::from(open) + usize::from(answered) + given_up;
+            assert_eq!(places, 1, "a registration is open, answered or given up");
+        }
     }
-    told
 }
 
 /// Whether an event is the input that answers a registration.
@@ -267,8 +326,33 @@ pub(crate) fn watches_are_accounted_for(
     }
 }
 
+/// Whoever asked to be told has been told, once: a turn took the answer.
+pub(crate) fn everybody_is_told_once(told: &HashMap<SessionId, Told>) {
+    for (id, log) in told.iter().filter(|(_, log)| !log.turnless) {
+        for watch in log.registered.keys() {
+            if log.given_up.iter().all(|it| it.watch != *watch) {
+                let times = log.told_of.iter().filter(|it| *it == watch).count();
+                assert_eq!(times, 1, "{id} is told once of {watch:?}");
+            }
+        }
+    }
+}
+
+/// Whether a session that is watched, and itself waits for nobody, has said its last, and who watches it has not taken the
+/// answer into a turn.
+pub(crate) fn somebody_is_still_to_be_told(told: &HashMap<SessionId, Told>) -> bool {
+    let has_spoken = |id: &SessionId| {
+        let log = &told[id];
+        log.has_spoken && log.registered.is_empty()
+    };
+    told.values().any(|log| {
+        let mut open = log.registered.iter();
+        open.any(|(watch, target)| has_spoken(target) && !log.told_of.contains(watch))
+    })
+}
+
 /// What lies unread for a session, counted from its box.
-fn unread(store: &MemoryStore, id: SessionId) -> Unread {
+pub(crate) fn unread(store: &MemoryStore, id: SessionId) -> Unread {
     let mut unread = Unread::default();
     for mail in store.mail(id, usize::MAX).expect("the box can be read") {
         match mail.body {
@@ -293,31 +377,41 @@ pub(crate) fn rows_are_true(
 ) {
     for (id, log) in told {
         let row = world.row(*id);
-        let end = match log.turn {
-            Some(_) if !live => Some(EndReason::HostRestart),
-            _ => log.end,
-        };
-        assert_eq!(row.view.end_reason(), end, "session {id}");
-        let summary = &row.view.summary;
-        assert_eq!(summary.turn, log.turn, "session {id}");
-        assert_eq!(summary.epoch.is_some(), log.live, "session {id}");
-        let counts = (summary.deliverable as usize, summary.queued as usize);
-        let waiting = (log.deliverable(), log.waiting.len());
-        assert_eq!(counts, waiting, "session {id}");
-        let unread = unread(store, *id);
-        assert_eq!(row.view.unread, unread, "session {id}");
-        if !live || !log.live {
-            assert_eq!(row.status, Status::Stopped, "session {id}");
-            continue;
-        }
-        let work = log.turn.is_some() || log.deliverable() > 0;
-        let read = log.turnless || unread.inputs + unread.notices == 0;
-        let error = end.is_some_and(|end| end.outcome().is_error());
-        let expected = match (work || !read, error) {
-            (true, _) => Status::Running,
-            (false, true) => Status::Error,
-            (false, false) => Status::Idle,
-        };
-        assert_eq!(row.status, expected, "session {id}");
+        row_is_true(*id, log, &row.view, store, live);
+        assert_eq!(row.status, status(&row.view), "session {id}");
     }
+}
+
+/// The same of one row. `live` says whether an epoch that the log is in is one of this life.
+pub(crate) fn row_is_true(
+    id: SessionId,
+    log: &Told,
+    view: &RowView,
+    store: &MemoryStore,
+    live: bool,
+) {
+    let end = match log.turn {
+        Some(_) if !live => Some(EndReason::HostRestart),
+        _ => log.end,
+    };
+    assert_eq!(view.end_reason(), end, "session {id}");
+    let summary = &view.summary;
+    assert_eq!(summary.turn, log.turn, "session {id}");
+    assert_eq!(summary.epoch.is_some(), log.live, "session {id}");
+    let counts = (summary.deliverable as usize, summary.queued as usize);
+    let waiting = (log.deliverable(), log.waiting.len());
+    assert_eq!(counts, waiting, "session {id}");
+    assert_eq!(summary.usage, log.usage, "session {id}");
+    let unread = unread(store, id);
+    assert_eq!(view.unread, unread, "session {id}");
+    let work = log.turn.is_some() || log.deliverable() > 0;
+    let read = log.turnless || unread.inputs + unread.notices == 0;
+    let error = end.is_some_and(|end| end.outcome().is_error());
+    let expected = match (live && log.live, work || !read, error) {
+        (false, ..) => Status::Stopped,
+        (true, true, _) => Status::Running,
+        (true, false, true) => Status::Error,
+        (true, false, false) => Status::Idle,
+    };
+    assert_eq!(status(view), expected, "session {id}");
 }
