@@ -21,5 +21,6 @@ mod stalls;
 mod stored;
 mod tally;
 mod told;
+mod tree_ends;
 mod truth;
 mod witness;
