@@ -83,8 +83,14 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
         };
         if actor.is_none() {
             match Actor::load(shared, session, mailbox, lost).await {
-                Ok(loaded) => (actor, lost) = (Some(loaded), None),
+                Ok(loaded) => {
+                    shared.registry.set_fault(session, None);
+                    (actor, lost) = (Some(loaded), None);
+                }
                 Err(Unloaded { error, again }) => {
+                    // Mail for it lies there until it can be loaded; whoever looks sees why.
+                    let fault = (!again).then(|| Arc::from(error.message.as_str()));
+                    shared.registry.set_fault(session, fault);
                     refuse_all(taken, &error);
                     if again {
                         rest(mailbox).await;

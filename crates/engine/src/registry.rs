@@ -20,6 +20,8 @@ struct Entry {
     mailbox: Option<SharedMailbox>,
     /// Rung at each change; exists only while somebody waits.
     changes: Option<watch::Sender<u64>>,
+    /// Why it cannot be loaded, as far as that was tried.
+    fault: Option<Arc<str>>,
 }
 
 /// See the module.
@@ -56,6 +58,21 @@ impl Registry {
         mailbox.live.read(|live| live.note.clone())
     }
 
+    /// Why a session cannot be loaded.
+    pub(crate) fn fault(&self, session: SessionId) -> Option<Arc<str>> {
+        self.lock().get(&session)?.fault.clone()
+    }
+
+    /// Remembers why a session cannot be loaded, or that it can.
+    pub(crate) fn set_fault(&self, session: SessionId, fault: Option<Arc<str>>) {
+        let mut entries = self.lock();
+        match entries.get_mut(&session) {
+            Some(entry) => entry.fault = fault,
+            None if fault.is_some() => entries.entry(session).or_default().fault = fault,
+            None => {}
+        }
+    }
+
     /// All sessions in use.
     pub(crate) fn all_in_use(&self) -> Vec<(SessionId, SharedMailbox)> {
         self.lock()
@@ -88,7 +105,8 @@ impl Registry {
         {
             entry.changes = None;
         }
-        if entry.epoch.is_none() && entry.mailbox.is_none() && entry.changes.is_none() {
+        let is_known = entry.epoch.is_some() || entry.fault.is_some();
+        if !is_known && entry.mailbox.is_none() && entry.changes.is_none() {
             entries.remove(&session);
         }
     }

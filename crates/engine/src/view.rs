@@ -31,7 +31,7 @@ pub struct SessionRow {
     pub status: Status,
     /// From which that was computed.
     pub view: RowView,
-    /// What its running turn waits for: a retry, its turn at the provider. Never stored.
+    /// What its running turn waits for: a retry, its turn at the provider; or why it cannot be loaded. Never stored.
     pub note: Option<Note>,
 }
 
@@ -62,7 +62,13 @@ impl SessionRow {
             last_at,
             status: status(&view),
             // Only what has a turn can wait for a provider.
-            note: view.turn().and_then(|_| registry.note(session)),
+            note: match view.turn() {
+                Some(_) => registry.note(session),
+                None => registry.fault(session).map(|why| {
+                    let why = format!("cannot be loaded: {why}");
+                    Note::Text(why.into())
+                }),
+            },
             view,
         }
     }

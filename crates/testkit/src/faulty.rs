@@ -86,6 +86,7 @@ pub struct FaultyStore {
     delays: Option<Mutex<Dice>>,
     stop_after: Option<u64>,
     commits: AtomicU64,
+    too_new: Mutex<Option<SessionId>>,
 }
 
 #[derive(Default)]
@@ -121,6 +122,7 @@ impl FaultyStore {
             delays: None,
             stop_after: None,
             commits: AtomicU64::new(0),
+            too_new: Mutex::default(),
         }
     }
 
@@ -156,6 +158,11 @@ impl FaultyStore {
     pub fn stopping_after(mut self, commit: u64) -> Self {
         self.stop_after = Some(commit);
         self
+    }
+
+    /// The log of this session needs a newer reader from now on; none: all can be read.
+    pub fn needs_newer(&self, session: Option<SessionId>) {
+        *self.too_new.lock().unwrap_or_else(PoisonError::into_inner) = session;
     }
 
     /// Appends that fit wait at the gate that this gives. Nothing of such an append is stored before
@@ -279,6 +286,11 @@ impl Log for FaultyStore {
         after: Position,
         limit: usize,
     ) -> Result<Vec<LogItem>, ReadError> {
+        let too_new = self.too_new.lock().unwrap_or_else(PoisonError::into_inner);
+        if *too_new == Some(session) {
+            return Err(ReadError::TooNew { needs: 9 });
+        }
+        drop(too_new);
         let mut events = self.inner.events(session, after, limit)?;
         if let Some(bug) = &self.within.bug {
             bug.events(&mut events);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use attache_client::protocol::SessionView;
+use attache_client::protocol::{SessionView, Status};
 use serde_json::Value;
 
 use crate::cli::StatusName;
@@ -58,6 +58,12 @@ fn row(session: &SessionView, total: Option<&Total>, output: &Output) -> String 
         0 => String::new(),
         count => format!("  {count} unread"),
     };
+    // What runs says what it waits for in the tree.
+    let fault = session
+        .note
+        .as_deref()
+        .filter(|_| session.status != Status::Running);
+    let fault = fault.map_or(String::new(), |note| format!("  {}", in_line(note)));
     let whole = total.and_then(|total| total.money.shown());
     let money = match (Money::of(session).shown(), whole) {
         (None, None) => String::new(),
@@ -68,7 +74,7 @@ fn row(session: &SessionView, total: Option<&Total>, output: &Output) -> String 
         }
     };
     format!(
-        "{id}  {status}  {outcome:<11}  {}  {}  {}{money}{unread}\n",
+        "{id}  {status}  {outcome:<11}  {}  {}  {}{money}{unread}{fault}\n",
         session.created_at.get(..19).unwrap_or(&session.created_at),
         in_line(&session.model),
         in_line(&session.name)

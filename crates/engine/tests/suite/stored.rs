@@ -1,4 +1,5 @@
-//! Stored sessions that are not as they should be: a result that no call stands before. G-15.
+//! Stored sessions that are not as they should be: a result that no call stands before (G-15), and a log that needs a newer
+//! reader.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use attache_session::{
     SessionId, Stamped, State, Summary, TurnId,
 };
 use attache_store::{Append, MemoryStore, Store};
-use attache_testkit::{Puppet, World, text};
+use attache_testkit::{FaultyStore, Puppet, World, text};
 
 /// Puts events behind those that a session has.
 async fn put(world: &World, store: &Arc<dyn Store>, session: SessionId, events: Vec<Event>) {
@@ -104,4 +105,43 @@ async fn g15_a_result_without_its_call_is_left_out_with_a_note() {
     );
     let sent = format!("{:?}", world.puppet.requests());
     assert!(!sent.contains("a result of nothing") && sent.contains("answer"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn mail_to_a_session_that_cannot_be_loaded_lies_there_and_says_why() {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
+    let puppet = Puppet::new(|_| text("answer"));
+    let tools = attache_tools::built_in();
+    let world = World::with(
+        Arc::clone(&store) as Arc<dyn Store>,
+        puppet,
+        tools,
+        Vec::new(),
+    )
+    .await;
+    let root = world.root(None).await;
+    let child = world.child(root, None).await;
+    world.quiet(root).await;
+    store.needs_newer(Some(child));
+    let send = |text: &str| serde_json::json!({ "session_id": child.to_string(), "text": text });
+    world.ask(root, "agent_session_send", send("hello")).await;
+    while world.row(child).note.is_none() {
+        tokio::task::yield_now().await;
+    }
+    let row = world.row(child);
+    assert_eq!(
+        row.view.unread.inputs, 1,
+        "nothing is lost, and nothing is re-addressed"
+    );
+    let note = row.note.expect("it says why").to_string();
+    assert!(
+        note.starts_with("cannot be loaded: ") && note.contains("newer version"),
+        "{note}"
+    );
+    // Once it can be read, the next word brings it to what lay there, and nothing is said any more.
+    store.needs_newer(None);
+    world.ask(root, "agent_session_send", send("again")).await;
+    world.quiet(child).await;
+    assert_eq!(world.consumed(child), ["hello", "again"]);
+    assert_eq!(world.row(child).note, None);
 }
