@@ -212,7 +212,10 @@ fn killed_at(point: &str) {
                 .is_some_and(|text| text.contains("has settled"))
         })
         .count();
-    assert!(told <= 1, "{point}: {parent:?}");
+    // The two commits between the end that was watched and the parent's turn that reads of it.
+    let was_watched = ["watcher-removed", "watch-ended"];
+    let exactly = was_watched.iter().any(|kind| point.starts_with(kind));
+    assert!(told <= 1 && (told == 1 || !exactly), "{point}: {parent:?}");
     if let Some(child) = held_to.get(&1) {
         assert_eq!(times(child, "you are the child"), 1, "{point}: {child:?}");
         let more = times(child, "child, more");
