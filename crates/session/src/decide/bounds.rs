@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use super::Draft;
-use super::input::push_item;
+use super::mail::push_notice;
 use crate::budget::{Bounds, BudgetChange, Limit};
 use crate::command::Answer;
 use crate::event::Event;
-use crate::id::{Ids, ItemId, QueueId, WatchId};
+use crate::id::{Ids, WatchId};
 use crate::outcome::EndReason;
-use crate::queue::Origin;
 
 /// A limit that is set anew is told of anew.
 pub(super) fn set(draft: &mut Draft, change: &BudgetChange, paused: Option<bool>) -> Answer {
@@ -60,18 +59,8 @@ pub(super) fn nearly_spent(
         limit.shown(used),
         limit.shown(most),
     );
-    let origin = Origin::Notice {
-        about,
-        watch: WatchId(ids.fresh()),
-        told: None,
-    };
-    push_item(
-        draft,
-        ItemId(ids.fresh()),
-        QueueId::Immediate,
-        &text.into(),
-        &origin,
-    );
+    let watch = WatchId(ids.fresh());
+    push_notice(draft, about, watch, &text.into(), None, ids);
     Answer::Done
 }
 

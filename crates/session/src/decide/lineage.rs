@@ -4,15 +4,14 @@
 use std::sync::Arc;
 
 use super::Draft;
-use super::input::{is_text, push_item};
-use super::mail::notice_text;
+use super::input::is_text;
+use super::mail::{notice_text, push_notice};
 use crate::birth::{Birth, NewSession};
 use crate::command::{Answer, Effect, Expect, Rejected};
 use crate::event::Event;
-use crate::id::{CallId, Epoch, Ids, ItemId, QueueId, SessionId, WatchId};
+use crate::id::{CallId, Epoch, Ids, ItemId, SessionId, WatchId};
 use crate::mail::{MailBody, Notice};
 use crate::outcome::StopReason;
-use crate::queue::Origin;
 
 pub(super) fn spawn(
     draft: &mut Draft,
@@ -148,18 +147,7 @@ pub(super) fn watch(
 
 fn fire(draft: &mut Draft, about: SessionId, notice: &Notice, ids: &mut dyn Ids) -> Answer {
     let text = notice_text(about, notice);
-    let origin = Origin::Notice {
-        about,
-        watch: notice.watch,
-        told: notice.told.clone(),
-    };
-    push_item(
-        draft,
-        ItemId(ids.fresh()),
-        QueueId::Immediate,
-        &text,
-        &origin,
-    );
+    push_notice(draft, about, notice.watch, &text, notice.told.as_ref(), ids);
     Answer::FiredAtOnce
 }
 

@@ -9,7 +9,7 @@ use super::lifecycle::stop;
 use crate::command::{Answer, Rejected};
 use crate::event::Event;
 use crate::id::{Epoch, Ids, ItemId, QueueId, SessionId, WatchId};
-use crate::mail::{Mail, MailBody, Notice};
+use crate::mail::{Mail, MailBody, Notice, Told};
 use crate::outcome::{EndReason, StopReason};
 use crate::queue::Origin;
 use crate::summary::Status;
@@ -128,17 +128,13 @@ fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
                     watch: notice.watch,
                 });
                 let text = notice_text(mail.from, notice);
-                let origin = Origin::Notice {
-                    about: mail.from,
-                    watch: notice.watch,
-                    told: notice.told.clone(),
-                };
-                push_item(
+                push_notice(
                     draft,
-                    ItemId(ids.fresh()),
-                    QueueId::Immediate,
+                    mail.from,
+                    notice.watch,
                     &text,
-                    &origin,
+                    notice.told.as_ref(),
+                    ids,
                 );
             }
             // An answer to a registration that was given up tells nothing any more.
@@ -146,18 +142,7 @@ fn take_one(draft: &mut Draft, mail: &Mail, ids: &mut dyn Ids) {
         MailBody::Report { watch, text } => {
             // It tells of this moment: a session that is stopped has missed it.
             if draft.state.is_live() {
-                let origin = Origin::Notice {
-                    about: mail.from,
-                    watch: *watch,
-                    told: None,
-                };
-                push_item(
-                    draft,
-                    ItemId(ids.fresh()),
-                    QueueId::Immediate,
-                    text,
-                    &origin,
-                );
+                push_notice(draft, mail.from, *watch, text, None, ids);
             }
         }
     }
@@ -177,19 +162,28 @@ pub(super) fn undeliverable(
     let text = format!(
         "Your message {item} to session {to} was not read: the session was deleted. It said: {shown}{more}"
     );
-    let origin = Origin::Notice {
-        about: to,
-        watch: WatchId(ids.fresh()),
-        told: None,
-    };
-    push_item(
-        draft,
-        ItemId(ids.fresh()),
-        QueueId::Immediate,
-        &text.into(),
-        &origin,
-    );
+    let watch = WatchId(ids.fresh());
+    push_notice(draft, to, watch, &text.into(), None, ids);
     Answer::Done
+}
+
+/// Puts a notice about a session into the immediate queue: `text` is the host's or the watcher's, `told` what that session
+/// said itself.
+pub(super) fn push_notice(
+    draft: &mut Draft,
+    about: SessionId,
+    watch: WatchId,
+    text: &Arc<str>,
+    told: Option<&Told>,
+    ids: &mut dyn Ids,
+) {
+    let origin = Origin::Notice {
+        about,
+        watch,
+        told: told.cloned(),
+    };
+    let item = ItemId(ids.fresh());
+    push_item(draft, item, QueueId::Immediate, text, &origin);
 }
 
 /// Characters of a message that are told again when it was not read.

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use super::Draft;
-use super::input::push_item;
 use super::lifecycle::give_up_watches;
+use super::mail::push_notice;
 use crate::command::{Answer, Effect, Rejected};
 use crate::event::{CallResult, Event, ResultOrigin};
-use crate::id::{Ids, ItemId, QueueId, TurnId, WatchId};
+use crate::id::{Ids, TurnId, WatchId};
 use crate::mail::MailBody;
 use crate::outcome::EndReason;
-use crate::queue::{Origin, takeable};
+use crate::queue::takeable;
 use crate::turn::{Cut, NewCall, StepText};
 
 pub(super) fn record_step(
@@ -254,18 +254,7 @@ pub(super) fn tell_self(draft: &mut Draft, ids: &mut dyn Ids) {
             watch: watcher.watch,
         });
         let text = super::mail::notice_text(me, &notice);
-        let origin = Origin::Notice {
-            about: me,
-            watch: watcher.watch,
-            told: notice.told.clone(),
-        };
-        push_item(
-            draft,
-            ItemId(ids.fresh()),
-            QueueId::Immediate,
-            &text,
-            &origin,
-        );
+        push_notice(draft, me, watcher.watch, &text, notice.told.as_ref(), ids);
     }
 }
 
