@@ -240,7 +240,7 @@ pub(crate) struct Run {
 #[derive(Args, Debug)]
 pub(crate) struct Chat {
     /// A session that exists; a new one by default.
-    #[arg(conflicts_with_all = ["agent", "model", "parameters"])]
+    #[arg(conflicts_with_all = ["agent", "model", "parameters", "budget"])]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) choice: Choice,

@@ -415,3 +415,22 @@ fn an_id_that_names_no_one_session_lists_up_to_five_that_it_may_mean() {
     assert!(ended.err.contains(&wanted), "{ended:?}");
     house.run(&["show", &same[26..].to_uppercase()]).well();
 }
+
+#[test]
+fn what_only_a_new_session_takes_is_refused_for_one_that_exists() {
+    let house = House::new();
+    let id = &idle(&house);
+    for (flag, value) in [
+        ("--agent", "attache"),
+        ("--model", "echo/any"),
+        ("--param", "a=1"),
+        ("--budget", "tokens=1"),
+    ] {
+        let ended = house.run(&["chat", id, flag, value]);
+        assert_eq!(ended.code, 2, "{flag}: {ended:?}");
+        assert!(
+            ended.err.contains("cannot be used with"),
+            "{flag}: {ended:?}"
+        );
+    }
+}
