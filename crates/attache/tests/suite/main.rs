@@ -23,3 +23,5 @@ mod reach;
 mod shown;
 mod strace;
 mod stub;
+#[cfg(feature = "fault")]
+mod told;
