@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use crate::actor;
 use crate::bounds::AllBounds;
+use crate::busy::Busy;
 use crate::compiled::Interned;
 use crate::config::{Config, Environment};
 use crate::context::Entities;
@@ -20,7 +21,7 @@ use crate::error::EngineError;
 use crate::limits::Limits;
 use crate::mailbox::{Ask, Message};
 use crate::observe::{Snapshot, TreeFeeds};
-use crate::places::{Busy, Places};
+use crate::places::Places;
 use crate::registry::Registry;
 use crate::view::SessionRow;
 use crate::waits::Waiting;

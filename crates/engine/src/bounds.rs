@@ -138,6 +138,9 @@ impl Shared {
             for (limit, _) in bounds.budget.iter() {
                 if own.bounds.budget.get(limit).is_none() {
                     seeds.extend(self.seed(session, limit)?);
+                    if limit == Limit::Wall {
+                        self.busy.count_from_now(session);
+                    }
                 }
             }
             own.bounds = Arc::clone(bounds);

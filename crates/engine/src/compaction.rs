@@ -10,6 +10,7 @@ use attache_session::{Answer, Command, ErrorCode, SessionId, StepText, TurnId, U
 
 use crate::ask::Shared;
 use crate::asking::{Asked, Asking};
+use crate::bounds::refused;
 use crate::error::EngineError;
 use crate::lineage;
 use crate::prepare::prepare;
@@ -89,6 +90,9 @@ fn first_input(shared: &Shared, session: SessionId) -> Option<Arc<str>> {
 /// Cuts a conversation now. A run that is under way goes on with what it has; the next one begins with the summary.
 pub(crate) async fn compact(shared: &Arc<Shared>, session: SessionId) -> Result<(), EngineError> {
     let row = shared.known_row(session)?;
+    if let Some(refusal) = shared.spent(session)? {
+        return Err(refused(&refusal));
+    }
     let turn = TurnId(row.view.summary.turn.map_or(0, |turn| turn.0));
     let mut tries = 0;
     loop {

@@ -9,6 +9,7 @@ mod actor;
 mod ask;
 mod asking;
 mod bounds;
+mod busy;
 mod catalog;
 mod clock;
 mod compaction;

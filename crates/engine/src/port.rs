@@ -33,7 +33,7 @@ pub(crate) struct Port(pub(crate) Arc<Shared>);
 impl Port {
     fn detail(&self, caller: &Caller, row: SessionRow) -> Result<SessionDetail, EngineError> {
         let shared = &self.0;
-        let receipts = shared.receipts(row.session, Some(caller.session))?;
+        let receipts = shared.receipts(&row, Some(caller.session))?;
         let mut running_items = Vec::new();
         if let Some(mailbox) = shared.registry.in_use(row.session) {
             mailbox.live.read(|live| {

@@ -8,6 +8,7 @@ use crate::actor::MAIL_AT_ONCE;
 use crate::ask::Shared;
 use crate::error::EngineError;
 use crate::handle::EngineHandle;
+use crate::view::SessionRow;
 
 /// Receipts that are given at most: those of the newest items.
 pub const RECEIPTS: usize = 20;
@@ -16,13 +17,12 @@ pub const RECEIPTS: usize = 20;
 const LOOKED_AT: usize = 600;
 
 impl Shared {
-    /// Receipts of the newest input of a session; `from` asks for what one other session has sent.
+    /// Receipts of the newest input of a session, as of its row; `from` asks for what one other session has sent.
     pub(crate) fn receipts(
         &self,
-        session: SessionId,
+        row: &SessionRow,
         from: Option<SessionId>,
     ) -> Result<Vec<Receipt>, EngineError> {
-        let row = self.known_row(session)?;
         let query = PageQuery {
             after: None,
             up_to: None,
@@ -33,8 +33,11 @@ impl Shared {
         };
         let store = &self.config.store;
         // Mail first: what is taken between the two readings is then seen twice, and the record wins.
-        let unread = store.mail(session, MAIL_AT_ONCE)?;
-        let page = store.page(session, &query)?;
+        let unread = match row.view.unread.inputs {
+            0 => Vec::new(),
+            _ => store.mail(row.session, MAIL_AT_ONCE)?,
+        };
+        let page = store.page(row.session, &query)?;
         let events = page.items.iter().map(|item| (item.position, &item.event));
         let mut found = receipts(events, row.view.is_live(), &unread, from, usize::MAX);
         let mut seen = std::collections::HashSet::new();
@@ -56,7 +59,7 @@ impl Shared {
                 lost.push((mail.from, item, text));
             }
         }
-        for receipt in self.receipts(session, None)? {
+        for receipt in self.receipts(&self.known_row(session)?, None)? {
             if let (Origin::Session(from), true) = (&receipt.origin, receipt.queue.is_some()) {
                 lost.push((*from, receipt.item, receipt.text));
             }
@@ -85,6 +88,7 @@ impl EngineHandle {
     ///
     /// [`EngineError`] when the session is unknown or the store cannot be read.
     pub fn receipts(&self, session: SessionId) -> Result<Vec<Receipt>, EngineError> {
-        self.shared().receipts(session, None)
+        let shared = self.shared();
+        shared.receipts(&shared.known_row(session)?, None)
     }
 }

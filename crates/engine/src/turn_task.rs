@@ -32,7 +32,7 @@ use crate::clock;
 use crate::error::EngineError;
 use crate::live::Note;
 use crate::mailbox::SharedMailbox;
-use crate::places::{NoPlace, Standing, needed};
+use crate::places::{NoPlace, Standing};
 use crate::port::Port;
 use crate::prepare::{Prepared, prepare};
 use crate::stalls::{Stalls, told};
@@ -83,7 +83,7 @@ async fn run(
             let chain = std::mem::take(&mut prepared.chain);
             shared.busy.begins(&chain);
             let mut driver = Driver::new(shared, session, mailbox, turn, token, machine, prepared);
-            driver.place = Standing::new(&shared.places, needed(&chain));
+            driver.place = Standing::new(&shared.places, &chain);
             // A root has people who look at it.
             driver.stalls = (chain.len() > 1).then(|| Stalls::new(driver.limits()));
             let drive = AssertUnwindSafe(driver.drive()).catch_unwind();
@@ -196,7 +196,7 @@ impl<'a> Driver<'a> {
             deltas: Deltas::new(),
             tools: JoinSet::new(),
             calls: HashMap::new(),
-            place: Standing::new(&shared.places, Vec::new()),
+            place: Standing::new(&shared.places, &[]),
             records: VecDeque::new(),
             set_cancel,
             cancel,

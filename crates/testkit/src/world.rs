@@ -9,8 +9,8 @@ use attache_engine::{
     SessionRow,
 };
 use attache_session::{
-    BudgetChange, Created, Event, Generation, Json, Position, SessionId, Stamped, State, Summary,
-    TurnId,
+    BudgetChange, Command, Created, Event, Generation, Json, Origin, Position, QueueId, SessionId,
+    Stamped, State, Summary, TurnId,
 };
 use attache_store::memory::MemoryStore;
 use attache_store::{Append, Store};
@@ -293,6 +293,19 @@ impl World {
             .await
             .expect("the store takes a birth");
         id
+    }
+
+    /// Gives a session input, as a viewer does, and waits until it and all below it have settled.
+    pub async fn say(&self, session: SessionId, text: &str) {
+        let command = Command::Enqueue {
+            item: None,
+            queue: QueueId::Default,
+            text: text.into(),
+            origin: Origin::Viewer,
+        };
+        let accepted = self.engine.command(session, command, None).await;
+        accepted.expect("the session takes input");
+        self.quiet(session).await;
     }
 
     /// Waits until a session and all below it have settled.

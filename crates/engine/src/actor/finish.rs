@@ -91,7 +91,10 @@ impl Actor<'_> {
                     let most = bounds.budget.get(Limit::Concurrent);
                     shared.places.set_most(self.session, most);
                 }
-                Event::Stopped { .. } => shared.bounds.forget(self.session),
+                Event::Stopped { .. } => {
+                    shared.bounds.forget(self.session);
+                    shared.places.forget(self.session);
+                }
                 _ => {}
             }
         }

@@ -23,6 +23,9 @@ impl Driver<'_> {
         let turn = self.turn;
         match output {
             Output::Ask(_) | Output::Summarise(_) if self.is_told_to_end() => Ok(()),
+            Output::Ask(_) | Output::Summarise(_) if self.is_out_of_budget()? => {
+                self.carry_out(Input::Cancel(EndReason::Budget))
+            }
             Output::Summarise(request) => {
                 self.shows = false;
                 self.note(Some(Note::Text(MAKING_ROOM.into())));
@@ -47,9 +50,6 @@ impl Driver<'_> {
                     before,
                 };
                 self.record(Record::Cut(restated), command)
-            }
-            Output::Ask(_) if self.is_out_of_budget()? => {
-                self.carry_out(Input::Cancel(EndReason::Budget))
             }
             Output::Ask(request) => {
                 if !std::mem::replace(&mut self.shows, true) {

@@ -7,8 +7,7 @@ use std::time::Duration;
 
 use attache_model::{ModelFacts, Prices, Usage};
 use attache_session::{
-    BudgetChange, Command, EndReason, ErrorCode, Event, Limit, Origin, Outcome, QueueId, SessionId,
-    Status,
+    BudgetChange, EndReason, ErrorCode, Event, Limit, Outcome, SessionId, Status,
 };
 use attache_store::{MemoryStore, RowFilter};
 use attache_testkit::{Piece, Puppet, World, call, json_of, pass, text};
@@ -22,18 +21,6 @@ pub(crate) async fn world(puppet: Puppet, budget: &str) -> World {
     let store = Arc::new(MemoryStore::new());
     let world = World::with(store, puppet, attache_tools::built_in(), Vec::new()).await;
     world.with_budget(budget)
-}
-
-async fn say(world: &World, session: SessionId, text: &str) {
-    let command = Command::Enqueue {
-        item: None,
-        queue: QueueId::Default,
-        text: text.into(),
-        origin: Origin::Viewer,
-    };
-    let accepted = world.engine.command(session, command, None).await;
-    accepted.expect("the session takes input");
-    world.quiet(session).await;
 }
 
 pub(crate) async fn set(world: &World, session: SessionId, change: &str) {
@@ -371,7 +358,7 @@ async fn at_four_fifths_the_root_is_told_and_at_the_limit_every_run_ends_until_i
     );
     // Nobody below it runs on, and nothing is spawned.
     let before = world.puppet.requests().len();
-    say(&world, child, "steps 1").await;
+    world.say(child, "steps 1").await;
     assert_eq!(world.puppet.requests().len(), before, "no model is asked");
     assert_eq!(world.row(child).view.end_reason(), Some(EndReason::Budget));
     let (code, message) = refused(&world, root, "agent_session_create", json!({})).await;
@@ -392,7 +379,7 @@ async fn at_four_fifths_the_root_is_told_and_at_the_limit_every_run_ends_until_i
     for session in [root, child] {
         world.engine.start(session, None).await.expect("it starts");
     }
-    say(&world, child, "steps 1").await;
+    world.say(child, "steps 1").await;
     assert_eq!(
         world.row(child).view.end_reason(),
         Some(EndReason::Completed)
@@ -409,11 +396,11 @@ async fn a_limit_that_is_set_later_counts_what_was_used_before() {
     set(&world, root, "tokens=1000,agents=5").await;
     assert_eq!(used(&world, root, Limit::Tokens), 90);
     assert_eq!(used(&world, root, Limit::Agents), 1);
-    say(&world, root, "steps 0").await;
+    world.say(root, "steps 0").await;
     assert_eq!(used(&world, root, Limit::Tokens), 120);
     // Lifted and set again, it counts what was used meanwhile.
     set(&world, root, "tokens=none").await;
-    say(&world, root, "steps 0").await;
+    world.say(root, "steps 0").await;
     set(&world, root, "tokens=1000").await;
     assert_eq!(used(&world, root, Limit::Tokens), 150);
 }

@@ -5,6 +5,7 @@ mod budgets;
 mod counters;
 mod crashes;
 mod endings;
+mod late_limits;
 mod ledger;
 mod limits;
 mod outside;

@@ -7,7 +7,7 @@ use attache_agent::offer::{Json, ToolSpec};
 use attache_agent::session::Picture;
 use attache_agent::{CallContext, Definition, Tool, ToolFuture, ToolOutcome, Toolset};
 use attache_model::{ErrorKind, Message, ModelError, Request};
-use attache_session::{Command, Event, Origin, Position, QueueId, SessionId};
+use attache_session::{Event, Position, SessionId};
 use attache_store::{Kind, MemoryStore, PageQuery};
 use attache_testkit::{Piece, Puppet, World, call, text};
 use serde_json::{Value, json};
@@ -68,18 +68,6 @@ async fn world(puppet: Puppet) -> (World, SessionId) {
     (world, root)
 }
 
-async fn say(world: &World, session: SessionId, text: &str) {
-    let command = Command::Enqueue {
-        item: None,
-        queue: QueueId::Default,
-        text: text.into(),
-        origin: Origin::Viewer,
-    };
-    let accepted = world.engine.command(session, command, None).await;
-    accepted.expect("the session takes input");
-    world.quiet(session).await;
-}
-
 fn takes_some(request: &Request) -> Vec<Piece> {
     if Puppet::last_user(request) == "take some" && !Puppet::after_tools(request) {
         call("camera", &json!({}))
@@ -124,7 +112,7 @@ async fn pictures_of_a_tool_are_recorded_and_sent_also_after_a_restart() {
     assert_eq!(sent(&world.puppet.requests()[1]), both);
     let world = world.restarted().await;
     world.engine.start(root, None).await.expect("it starts");
-    say(&world, root, "what did you see?").await;
+    world.say(root, "what did you see?").await;
     let requests = world.puppet.requests();
     assert_eq!(requests.len(), 3);
     assert_eq!(sent(&requests[2]), both);
@@ -160,7 +148,7 @@ async fn a_model_that_refuses_pictures_goes_on_without_them_in_every_run() {
         }
     });
     let (world, root) = world(puppet).await;
-    say(&world, root, "and now?").await;
+    world.say(root, "and now?").await;
     let requests = world.puppet.requests();
     let pictures: Vec<usize> = requests.iter().map(|it| sent(it).len()).collect();
     assert_eq!(pictures, [0, 2, 0, 2, 0]);

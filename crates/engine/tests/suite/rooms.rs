@@ -5,9 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use attache_model::{ErrorKind, Message, ModelError, ModelFacts, Part, Prices, Request, Usage};
-use attache_session::{
-    Command, EndReason, ErrorCode, Event, Origin, QueueId, SessionId, Timestamp,
-};
+use attache_session::{EndReason, ErrorCode, Event, Timestamp};
 use attache_store::{Kind, MemoryStore, PageQuery};
 use attache_testkit::{Piece, Puppet, World, call, text};
 use serde_json::json;
@@ -15,18 +13,6 @@ use serde_json::json;
 async fn world(puppet: Puppet) -> World {
     let store = Arc::new(MemoryStore::new());
     World::with(store, puppet, attache_tools::built_in(), Vec::new()).await
-}
-
-async fn say(world: &World, session: SessionId, text: &str) {
-    let command = Command::Enqueue {
-        item: None,
-        queue: QueueId::Default,
-        text: text.into(),
-        origin: Origin::Viewer,
-    };
-    let accepted = world.engine.command(session, command, None).await;
-    accepted.expect("the session takes input");
-    world.quiet(session).await;
 }
 
 /// All that a request says, as one text.
@@ -123,7 +109,7 @@ async fn g14_a_conversation_that_does_not_fit_is_cut_and_its_children_are_told_a
     let asked = requests.len();
     let world = world.restarted().await;
     world.engine.start(root, None).await.expect("it starts");
-    say(&world, root, "and again?").await;
+    world.say(root, "and again?").await;
     let request = &world.puppet.requests()[asked];
     assert!(said(request).starts_with("[The conversation before this point was cut"));
     assert!(!said(request).contains("agent_session_read_events"));
@@ -153,7 +139,7 @@ async fn g14_a_model_that_nothing_fits_ends_the_run_and_the_session_goes_on() {
         "{told}"
     );
     world.puppet.teach(|_| text("alive"));
-    say(&world, root, "and now?").await;
+    world.say(root, "and now?").await;
     assert_eq!(
         world.row(root).view.end_reason(),
         Some(EndReason::Completed)
@@ -180,7 +166,7 @@ async fn g14_a_limit_that_was_named_is_known_to_the_sessions_after() {
     for overflows in [1, 1] {
         let root = world.root(Some(&"a long story ".repeat(3_000))).await;
         world.quiet(root).await;
-        say(&world, root, &"and another one ".repeat(1_700)).await;
+        world.say(root, &"and another one ".repeat(1_700)).await;
         assert_eq!(
             world.row(root).view.end_reason(),
             Some(EndReason::Completed)
@@ -238,7 +224,7 @@ async fn a_cut_from_outside_works_on_any_session_and_says_when_there_is_nothing_
         .expect_err("nothing is left");
     assert_eq!(again.code, ErrorCode::RevisionConflict);
     assert!(again.message.contains("nothing to cut"), "{again:?}");
-    say(&world, root, "more").await;
+    world.say(root, "more").await;
     let requests = world.puppet.requests();
     let last = said(requests.last().expect("it was asked"));
     assert!(
@@ -283,7 +269,7 @@ async fn a_cut_that_fails_changes_nothing() {
         .expect_err("the key is wrong");
     assert_eq!(error.code, ErrorCode::ProviderAuth);
     assert_eq!(world.events(root).len(), before);
-    say(&world, root, "more").await;
+    world.say(root, "more").await;
     let last = said(world.puppet.requests().last().expect("it was asked"));
     assert!(last.contains("hello to you"), "{last}");
 }
@@ -329,8 +315,8 @@ async fn calls_are_priced_and_what_is_unknown_is_said_to_be() {
             _ => None,
         });
     assert_eq!(prices.as_deref(), Some("table 9"));
-    say(&world, root, "uncounted").await;
-    say(&world, root, "counted").await;
+    world.say(root, "uncounted").await;
+    world.say(root, "counted").await;
     let spent = world.row(root).view.summary.spent;
     assert_eq!((spent.usd_nanos, spent.at_least), (Some(2 * each), true));
     let world = world.restarted().await;
