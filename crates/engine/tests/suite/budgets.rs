@@ -5,13 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use attache_model::{ModelFacts, Prices, Usage};
+use attache_model::Usage;
 use attache_session::{
     BudgetChange, EndReason, ErrorCode, Event, Limit, Outcome, SessionId, Status,
 };
 use attache_store::{MemoryStore, RowFilter};
 use attache_testkit::{Piece, Puppet, World, call, json_of, pass, text};
 use serde_json::{Value, json};
+
+use crate::players::priced;
 
 const fn s(seconds: u64) -> Duration {
     Duration::from_secs(seconds)
@@ -448,19 +450,8 @@ async fn a_child_with_a_budget_of_its_own_ends_alone() {
 
 #[tokio::test]
 async fn money_is_limited_only_where_prices_are_known() {
-    let priced = ModelFacts {
-        prices: Some(Prices {
-            input: 1_000.0,
-            output: 1_000.0,
-            cache_read: None,
-            cache_write: None,
-            reasoning: None,
-            version: "test".into(),
-        }),
-        ..ModelFacts::default()
-    };
     // A step costs three cents.
-    let world = world(spender().with_facts(priced), "usd=0.05").await;
+    let world = world(spender().with_facts(priced()), "usd=0.05").await;
     let root = world.root(Some("steps 5")).await;
     world.quiet(root).await;
     assert_eq!(world.row(root).view.end_reason(), Some(EndReason::Budget));

@@ -179,7 +179,7 @@ impl People<'_> {
                 let more = 2 + 2 * self.dice.below(2);
                 let mut change = BudgetChange::default();
                 for (limit, most) in bounds.budget.iter() {
-                    let most = (other == 1).then(|| (most * more).to_string());
+                    let most = (other == 1).then(|| limit.shown(most * more));
                     let added = change.add(limit.as_str(), most.as_deref().unwrap_or("none"));
                     added.expect("each once");
                 }

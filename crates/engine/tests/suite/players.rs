@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use attache_model::{ErrorKind, ModelError, Usage};
+use attache_model::{ErrorKind, ModelError, ModelFacts, Prices, Usage};
 use attache_session::{BudgetChange, Limit};
 use attache_testkit::{Dice, Message, Piece, Puppet, Request, text};
 use serde_json::{Value, json};
@@ -58,6 +58,8 @@ pub(crate) fn budget(dice: &mut Dice) -> BudgetChange {
         (Limit::Depth, 1 + dice.below(4)),
         (Limit::Tokens, 200 + dice.below(6_000)),
         (Limit::ToolCalls, 2 + dice.below(30)),
+        (Limit::Usd, 1 + dice.below(12)),
+        (Limit::Wall, 1 + dice.below(4)),
     ] {
         if dice.chance(3) {
             let added = budget.add(limit.as_str(), &most.to_string());
@@ -65,6 +67,21 @@ pub(crate) fn budget(dice: &mut Dice) -> BudgetChange {
         }
     }
     budget
+}
+
+/// A model of which a thousand tokens cost a dollar.
+pub(crate) fn priced() -> ModelFacts {
+    ModelFacts {
+        prices: Some(Prices {
+            input: 1_000.0,
+            output: 1_000.0,
+            cache_read: None,
+            cache_write: None,
+            reasoning: None,
+            version: "test".into(),
+        }),
+        ..ModelFacts::default()
+    }
 }
 
 /// A model, which is the same for all sessions of a world.
@@ -137,9 +154,11 @@ fn call(dice: &mut Dice, depth: u32, known: &[String]) -> Vec<Piece> {
             let mut all = json!({ "initial_message": first });
             if dice.chance(6) {
                 let limits = budget(dice);
-                let limits = limits
-                    .iter()
-                    .map(|(limit, most)| (limit.to_string(), json!(most)));
+                let limits = limits.iter().map(|(limit, most)| {
+                    let most = most.map(|most| limit.shown(most));
+                    let most: Option<u64> = most.map(|most| most.parse().expect("a whole number"));
+                    (limit.to_string(), json!(most))
+                });
                 all["budget"] = limits.collect();
             }
             ("create", all)

@@ -17,7 +17,7 @@ use attache_testkit::{Dice, FaultyStore, Planted, Puppet, TestTime, World, slow_
 use serde_json::Value;
 
 use crate::people::{Accepted, People};
-use crate::players::{Model, budget};
+use crate::players::{Model, budget, priced};
 use crate::tally::{Counts, MUST, count, tally};
 use crate::truth::{self, TreeEnd};
 use crate::witness::Witness;
@@ -75,7 +75,8 @@ impl Life {
             let model = Arc::new(Mutex::new(Model::new(self.dice.fork())));
             let said = Arc::clone(&model);
             let puppet =
-                Puppet::new(move |request| said.lock().expect("no holder fails").say(request));
+                Puppet::new(move |request| said.lock().expect("no holder fails").say(request))
+                    .with_facts(priced());
             let world = World::at(
                 Arc::new(TestTime::of_life(self.number).stepping(LOOK_MICROS)),
                 Arc::clone(&store) as Arc<dyn attache_store::Store>,

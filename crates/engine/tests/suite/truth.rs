@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use attache_session::{
     Bounds, EndReason, Event, Immediacy, ItemId, MailBody, Origin, QueueId, RowView, SessionId,
-    Stamped, Status, StopReason, Timestamp, TurnId, Unread, Usage, WatchId, status,
+    Stamped, Status, StepText, StopReason, Timestamp, TurnId, Unread, Usage, WatchId, status,
 };
 use attache_store::MemoryStore;
 use attache_store::{Log as _, Rows as _};
@@ -52,6 +52,8 @@ pub(crate) struct Told {
     pub(crate) spawner: Option<SessionId>,
     /// All tokens, summed over what the model said.
     pub(crate) usage: Usage,
+    /// What all of it cost, in billionths of a dollar.
+    pub(crate) usd_nanos: u64,
     /// All calls of tools.
     pub(crate) calls: u64,
     /// What binds its tree.
@@ -109,6 +111,11 @@ pub(crate) fn read(events: &[Stamped]) -> Told {
 }
 
 impl Told {
+    fn spend(&mut self, step: &StepText) {
+        self.usage.add(&step.usage);
+        self.usd_nanos += step.cost.as_ref().map_or(0, |cost| cost.usd_nanos);
+    }
+
     /// Reads on, and checks what holds of each event. What belongs together comes together.
     pub(crate) fn follow(&mut self, events: &[Stamped]) {
         for (place, stamped) in events.iter().enumerate() {
@@ -194,10 +201,10 @@ impl Told {
             }
             Event::Said { step, .. } => {
                 assert!(self.open.is_empty(), "calls are answered first");
-                self.usage.add(&step.usage);
+                self.spend(step);
                 self.has_spoken = !step.incomplete;
             }
-            Event::Compacted { step, .. } => self.usage.add(&step.usage),
+            Event::Compacted { step, .. } => self.spend(step),
             Event::CallStarted { call, .. } => {
                 assert!(self.used.insert(call.id.to_string()), "call ids are unique");
                 self.open.push(call.id.to_string());

@@ -34,6 +34,7 @@ struct One {
     /// Sums over it and all that was spawned below it; of the living only those below.
     living: i64,
     tokens: i64,
+    usd_nanos: i64,
     calls: i64,
     /// What the counter of calls had beyond `calls` when they were limited.
     calls_before: i64,
@@ -93,6 +94,10 @@ fn tokens(log: &Told) -> i64 {
     i64::try_from(sum).expect("few tokens")
 }
 
+fn usd_nanos(log: &Told) -> i64 {
+    i64::try_from(log.usd_nanos).expect("little money")
+}
+
 impl Seen {
     fn one(&mut self, id: SessionId) -> &mut One {
         self.sessions.entry(id).or_default()
@@ -115,6 +120,7 @@ impl Seen {
     fn follow(&mut self, id: SessionId, events: &[Stamped]) {
         let one = self.one(id);
         let before = (one.log.live, tokens(&one.log), one.log.calls);
+        let spent = usd_nanos(&one.log);
         one.log.follow(events);
         one.here |= events
             .iter()
@@ -122,10 +128,12 @@ impl Seen {
         let living = i64::from(one.log.live) - i64::from(before.0);
         let tokens = tokens(&one.log) - before.1;
         let calls = i64::try_from(one.log.calls - before.2).expect("few calls");
+        let spent = usd_nanos(&one.log) - spent;
         for above in self.chain(id) {
             let one = self.one(above);
             one.living += if above == id { 0 } else { living };
             one.tokens += tokens;
+            one.usd_nanos += spent;
             one.calls += calls;
         }
     }
@@ -241,7 +249,8 @@ impl Seen {
                 Limit::Agents => one.living,
                 Limit::Tokens => one.tokens,
                 Limit::ToolCalls => one.calls + one.calls_before,
-                Limit::Concurrent | Limit::Depth | Limit::Usd | Limit::Wall => continue,
+                Limit::Usd => one.usd_nanos,
+                Limit::Concurrent | Limit::Depth | Limit::Wall => continue,
             };
             assert_eq!(used(store, id, limit), counted, "{limit} of {id}");
         }

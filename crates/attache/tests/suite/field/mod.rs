@@ -1,4 +1,4 @@
-//! Faults that people have met in the field, played to the true binary byte by byte: G-01 to G-16 of the field cases.
+//! Faults that people have met in the field, played to the true binary byte by byte: G-01 to G-16 and G-19 of the field cases.
 //! Every model server here is strict: it answers 400 to a history that a strict provider would refuse.
 
 mod bytes;
@@ -11,6 +11,7 @@ mod pictures;
 mod progress;
 mod reasoning;
 mod refused;
+mod restarts;
 mod waits;
 
 use std::collections::HashSet;
