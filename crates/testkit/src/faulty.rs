@@ -63,7 +63,10 @@ impl Within {
         let end = from.plus(append.events.len());
         let pending = self.memory.commit(append);
         let now = self.stands(asked.session).map(|(_, head)| head);
-        let stored = stood.map_or(Position(0), |(_, head)| head) == from && now == Some(end);
+        // One without events leaves the position where it was, stored or refused.
+        let stored = stood.map_or(Position(0), |(_, head)| head) == from
+            && now == Some(end)
+            && !self.memory.has_refused();
         if let Some(look) = self.look.as_ref().filter(|_| stored) {
             let stored = Stored {
                 append: &asked,

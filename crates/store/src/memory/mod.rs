@@ -122,6 +122,12 @@ impl MemoryStore {
         self.lock().traces.clone()
     }
 
+    /// Whether the append that was asked for last was refused.
+    #[must_use]
+    pub fn has_refused(&self) -> bool {
+        self.lock().traces.last().is_some_and(|trace| trace.refused)
+    }
+
     /// Whether a planned crash has come. From then on no write is stored and none answers.
     #[must_use]
     pub fn crashed(&self) -> bool {
