@@ -294,6 +294,8 @@ struct Sampled {
     samples: usize,
     /// Looks during which the log of the session went on.
     between: usize,
+    /// Those of a session with unread mail: in real time mail may be taken faster than anybody looks.
+    unread: usize,
     /// How often each status was seen in each way.
     counts: BTreeMap<(&'static str, &'static str), usize>,
 }
@@ -390,11 +392,11 @@ async fn sample_a_fan(store: Arc<dyn Store>, steps: usize) -> Sampled {
                 .or_default() += 1;
         }
     }
-    assert!(unread > 0, "no mail was ever seen unread");
     assert_eq!(logs.len(), CHILDREN + 1);
     Sampled {
         samples: samples.len(),
         between,
+        unread,
         counts,
     }
 }
@@ -403,6 +405,7 @@ async fn sample_a_fan(store: Arc<dyn Store>, steps: usize) -> Sampled {
 async fn status_is_true_during_a_fan_of_a_hundred() {
     let sampled = sample_a_fan(Arc::new(MemoryStore::new()), 3).await;
     sampled.saw_everything();
+    assert!(sampled.unread > 0, "no mail was ever seen unread");
     // Nothing else goes on during a look here.
     assert!(sampled.between * 100 < sampled.samples);
 }
