@@ -172,6 +172,14 @@ fn new_session(
     })
 }
 
+/// Attaches to a session.
+async fn attach(client: &Client, session_id: &str) -> Result<(), Failure> {
+    match client.ask(Ask::attach(session_id)).await? {
+        Answer::Attached { .. } => Ok(()),
+        _ => Err(ClientError::Unexpected.into()),
+    }
+}
+
 /// Asks for something that is answered by `done`.
 async fn done(client: &Client, ask: Ask) -> Result<bool, Failure> {
     match client.ask(ask).await? {

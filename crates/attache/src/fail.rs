@@ -107,6 +107,7 @@ impl From<WireError> for Failure {
             retryable,
             message,
             hint,
+            current_revision: _,
             correlation_id,
         } = error;
         Self {

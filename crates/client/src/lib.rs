@@ -3,9 +3,8 @@
 
 mod client;
 mod daemon;
-mod mirror;
 
 pub use attache_protocol as protocol;
+pub use attache_protocol::{Mirror, Seen, TreeMirror};
 pub use client::{Client, ClientError, Streams};
 pub use daemon::{ConnectError, Place, connect, connect_or_start, open_door};
-pub use mirror::{Mirror, Seen, TreeMirror};

@@ -431,7 +431,6 @@ impl<'a> Actor<'a> {
         Snapshot {
             state: Arc::new(self.state.clone()),
             epoch: self.state.epoch,
-            sequence: self.shared.registry.number(self.session, 0),
             live: self.mailbox.live.read(Clone::clone),
             window_end: self
                 .mailbox

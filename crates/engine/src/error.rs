@@ -13,6 +13,8 @@ pub struct EngineError {
     pub code: ErrorCode,
     /// What happened, to what.
     pub message: String,
+    /// The revision that an item or a queue has, where a change was made against another one.
+    pub current_revision: Option<u32>,
 }
 
 impl EngineError {
@@ -22,6 +24,7 @@ impl EngineError {
         Self {
             code,
             message: message.into(),
+            current_revision: None,
         }
     }
 
@@ -90,7 +93,14 @@ impl From<Rejected> for EngineError {
             Rejected::Disposed => ErrorCode::SessionDisposed,
             Rejected::Circle => ErrorCode::NotPermitted,
         };
-        Self::new(code, rejected.to_string())
+        let current_revision = match rejected {
+            Rejected::RevisionConflict { current, .. } => Some(current),
+            _ => None,
+        };
+        Self {
+            current_revision,
+            ..Self::new(code, rejected.to_string())
+        }
     }
 }
 

@@ -50,7 +50,7 @@ pub use handle::{Engine, EngineHandle, NewRoot};
 pub use lineage::NO_MODEL;
 pub use live::{LiveItem, Note};
 pub use models::ProviderModels;
-pub use observe::{Change, Observed, Observer, TreeFeed};
+pub use observe::{Change, Observed, Observer, Snapshot, TreeFeed};
 pub use outside::{OutsideCall, OutsideTool, WaitingNotice};
 pub use places::NoPlace;
 pub use receipts::RECEIPTS;

@@ -14,15 +14,13 @@ use tokio::sync::{Notify, watch};
 use crate::live::{LiveItem, Note};
 use crate::mailbox::SharedMailbox;
 
-/// A session at one moment: everything before `sequence` is in it, everything from there follows.
+/// A session at one moment: everything before is in it, everything from there follows.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Snapshot {
     /// The state; its history is read up to `state.position`.
     pub state: Arc<State>,
     /// The epoch; none when it is stopped.
     pub epoch: Option<Epoch>,
-    /// The number of the next record or live frame.
-    pub sequence: u64,
     /// What streams.
     pub live: LiveItem,
     /// Where the window of published changes stood.
@@ -34,8 +32,6 @@ pub struct Snapshot {
 pub enum Change {
     /// A record that is durable, and the state after the commit that brought it.
     Record {
-        /// Its number.
-        sequence: u64,
         /// The event.
         item: Arc<LogItem>,
         /// The state after the whole commit.
@@ -152,8 +148,7 @@ impl Observer {
         }
     }
 
-    /// Waits for what comes next: all records that are there, else live text, in that order, so
-    /// that a record never overtakes the text that it settles.
+    /// Waits for what comes next, as [`Observer::take`] gives it.
     pub async fn next(&mut self) -> Vec<Change> {
         loop {
             self.pulse.mark_unchanged();
@@ -166,7 +161,27 @@ impl Observer {
         }
     }
 
-    fn take(&mut self) -> Vec<Change> {
+    /// Rings whenever there may be something to take. Several may listen.
+    #[must_use]
+    pub fn bell(&self) -> watch::Receiver<u64> {
+        self.observation.pulse.subscribe()
+    }
+
+    /// How many records it has taken, counted from where all viewers of the session count.
+    #[must_use]
+    pub fn taken(&self) -> u64 {
+        self.next
+    }
+
+    /// Whether it looks at the same life of the session in memory as another.
+    #[must_use]
+    pub fn is_beside(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.observation, &other.observation)
+    }
+
+    /// What there is: all records, else live text, in that order, so that a record never overtakes the text that it
+    /// settles. Empty when there is nothing new.
+    pub fn take(&mut self) -> Vec<Change> {
         {
             let window = self.observation.lock();
             if self.next < window.first {
@@ -280,8 +295,13 @@ impl TreeFeed {
     }
 }
 
-/// The position that a snapshot's history is read up to.
 impl Snapshot {
+    /// How many records are in it, counted as [`Observer::taken`] does.
+    #[must_use]
+    pub fn records(&self) -> u64 {
+        self.window_end
+    }
+
     /// Position of the newest event that the snapshot holds.
     #[must_use]
     pub fn position(&self) -> Position {

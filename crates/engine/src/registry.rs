@@ -15,8 +15,6 @@ use crate::mailbox::{Mailbox, SharedMailbox};
 #[derive(Default)]
 struct Entry {
     epoch: Option<Epoch>,
-    /// The next number in the epoch's stream of records and live frames.
-    sequence: u64,
     mailbox: Option<SharedMailbox>,
     /// Rung at each change; exists only while somebody waits.
     changes: Option<watch::Sender<u64>>,
@@ -128,19 +126,7 @@ impl Registry {
     pub(crate) fn set_epoch(&self, session: SessionId, epoch: Option<Epoch>) -> Option<Epoch> {
         let mut entries = self.lock();
         let entry = entries.entry(session).or_default();
-        if entry.epoch != epoch {
-            entry.sequence = 0;
-        }
         std::mem::replace(&mut entry.epoch, epoch)
-    }
-
-    /// Numbers `count` records; the answer is the number of the first.
-    pub(crate) fn number(&self, session: SessionId, count: u64) -> u64 {
-        let mut entries = self.lock();
-        let entry = entries.entry(session).or_default();
-        let first = entry.sequence;
-        entry.sequence += count;
-        first
     }
 
     /// A receiver that changes whenever the session does.
@@ -189,16 +175,5 @@ mod tests {
         registry.set_epoch(id, None);
         registry.tidy(id);
         assert!(registry.lock().is_empty());
-    }
-
-    #[test]
-    fn a_new_epoch_starts_its_stream_at_zero() {
-        let registry = Registry::default();
-        let id = SessionId(Uuid::from_u128(1));
-        registry.set_epoch(id, Some(Epoch(Uuid::from_u128(2))));
-        assert_eq!(registry.number(id, 3), 0);
-        assert_eq!(registry.number(id, 1), 3);
-        registry.set_epoch(id, Some(Epoch(Uuid::from_u128(3))));
-        assert_eq!(registry.number(id, 1), 0);
     }
 }

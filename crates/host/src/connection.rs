@@ -1,36 +1,35 @@
 //! One connection: frames in, commands carried out in order, answers and streams out.
 //!
 //! The reader carries commands out one after the other, so a viewer may send several without
-//! waiting; only waits and streams run beside it. All frames leave through one bounded outbox:
-//! whoever fills it waits, and a stream that waits too long falls off its window and begins anew.
+//! waiting; only waits and streams run beside it. All frames leave by one way, and whoever comes second
+//! waits: a stream that waits too long falls off its window and begins anew.
 
 mod answer;
+mod attach;
+mod queues;
 
 use std::collections::{HashMap, HashSet};
 use std::io::{self, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use attache_engine::{EngineError, Quiet};
 use attache_protocol::{
-    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, Reach, VERSION, WireError, decode, encode,
+    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, Reach, VERSION, WireError, decode,
 };
 use attache_session::{ErrorCode, SessionId};
-use tokio::io::{
-    AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader, ReadHalf,
-    WriteHalf,
-};
-use tokio::sync::{mpsc, watch};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader, ReadHalf};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use crate::attachments::GRACE;
 use crate::host::Host;
+use crate::outgoing::Outgoing;
+use crate::streams::Pump;
 use crate::{doors, from_wire, to_wire};
 
-/// Frames that wait for one socket. Whoever sends more waits.
-const OUTBOX: usize = 256;
-
-/// How long a session that its creator has not left goes on after that one has vanished.
-const VANISHED: Duration = Duration::from_secs(5);
+static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
 /// How long a connection waits for one more question once its host has ended all work: whoever was
 /// just told how a session ended may ask for the rest of it.
@@ -57,11 +56,11 @@ where
         doors::open(&host, *open, tokio::io::join(lines, write)).await;
         return;
     }
-    let (outbox, frames) = mpsc::channel(OUTBOX);
-    let writer = tokio::spawn(write_frames(write, frames));
+    let outgoing = Outgoing::new(write);
     let mut connection = Connection {
         host,
-        outbox,
+        outgoing: outgoing.clone(),
+        number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
         sessions: HashMap::new(),
         tree: None,
         waits: Vec::new(),
@@ -70,8 +69,7 @@ where
     connection.read(lines, first, line).await;
     connection.close();
     drop(connection);
-    // The writer ends when the last frame is out or the socket is gone.
-    let _written = writer.await;
+    outgoing.shut().await;
 }
 
 /// Reads a line, or goes on with one of which a part has been read.
@@ -105,31 +103,19 @@ pub(crate) async fn leaving(going_away: &mut watch::Receiver<Option<String>>) ->
         .unwrap_or_default()
 }
 
-async fn write_frames<S: AsyncWrite>(
-    mut socket: WriteHalf<S>,
-    mut frames: mpsc::Receiver<FromHost>,
-) {
-    let mut batch = Vec::new();
-    let mut bytes = Vec::new();
-    while frames.recv_many(&mut batch, OUTBOX).await > 0 {
-        bytes.clear();
-        for frame in batch.drain(..) {
-            bytes.append(&mut encode(&frame));
-            bytes.push(b'\n');
-        }
-        if socket.write_all(&bytes).await.is_err() {
-            return;
-        }
-    }
-    // The other end may be gone already.
-    let _shut = socket.shutdown().await;
+/// An attachment that a connection holds.
+struct Held {
+    name: String,
+    read_only: bool,
 }
 
 struct Connection {
     host: Host,
-    outbox: mpsc::Sender<FromHost>,
-    sessions: HashMap<SessionId, JoinHandle<()>>,
-    tree: Option<JoinHandle<()>>,
+    outgoing: Outgoing,
+    /// Its number among the connections of the host.
+    number: u64,
+    sessions: HashMap<SessionId, Held>,
+    tree: Option<Pump>,
     waits: Vec<JoinHandle<()>>,
     /// Sessions that this connection created and has not left.
     own: HashSet<SessionId>,
@@ -238,7 +224,7 @@ impl Connection {
 
     async fn send(&self, frame: FromHost) {
         // A socket that is gone is noticed by the reader.
-        let _sent = self.outbox.send(frame).await;
+        let _sent = self.outgoing.frame(&frame).await;
     }
 
     async fn refuse(&self, command_id: Option<String>, error: &EngineError) {
@@ -259,7 +245,7 @@ impl Connection {
     /// The model is asked beside what else this connection does; the answer comes when it has said it.
     fn compact(&mut self, id: String, session: SessionId) {
         let engine = self.host.engine().clone();
-        let outbox = self.outbox.clone();
+        let outgoing = self.outgoing.clone();
         self.waits.retain(|wait| !wait.is_finished());
         self.waits.push(tokio::spawn(async move {
             let frame = match engine.compact(session).await {
@@ -270,13 +256,13 @@ impl Connection {
                 },
             };
             // A socket that is gone is noticed by the reader.
-            drop(outbox.send(frame).await);
+            let _sent = outgoing.frame(&frame).await;
         }));
     }
 
     fn wait(&mut self, id: String, session: SessionId, reach: Reach, seconds: Option<u64>) {
         let engine = self.host.engine().clone();
-        let outbox = self.outbox.clone();
+        let outgoing = self.outgoing.clone();
         self.waits.retain(|wait| !wait.is_finished());
         let mut going_away = self.host.going_away();
         self.waits.push(tokio::spawn(async move {
@@ -322,29 +308,32 @@ impl Connection {
                 },
             };
             // A socket that is gone is noticed by the reader.
-            let _sent = outbox.send(frame).await;
+            let _sent = outgoing.frame(&frame).await;
         }));
     }
 
     fn close(&mut self) {
-        let pumps = self
-            .sessions
-            .drain()
-            .map(|(_, pump)| pump)
-            .chain(self.tree.take());
-        for task in pumps.chain(self.waits.drain(..)) {
-            task.abort();
+        if let Some(tree) = self.tree.take() {
+            tree.abort();
         }
-        for session in self.own.drain() {
-            let host = self.host.clone();
-            tokio::spawn(async move {
-                tokio::time::sleep(VANISHED).await;
+        self.waits.drain(..).for_each(|wait| wait.abort());
+        let attached: Vec<String> = self.sessions.drain().map(|(_, held)| held.name).collect();
+        let own: Vec<SessionId> = self.own.drain().collect();
+        if attached.is_empty() && own.is_empty() {
+            return;
+        }
+        let host = self.host.clone();
+        host.0.attachments.lost(&attached, self.number);
+        tokio::spawn(async move {
+            tokio::time::sleep(GRACE).await;
+            host.0.attachments.look();
+            for session in own {
                 if !host.engine().is_viewed(session) {
                     // A session that is gone, or not at work, has nothing to interrupt.
                     let _interrupted = host.engine().interrupt(session, true).await;
                 }
-            });
-        }
+            }
+        });
     }
 }
 

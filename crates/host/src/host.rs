@@ -16,11 +16,13 @@ use attache_session::{ErrorCode, SessionId};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
+use crate::attachments::Attachments;
 use crate::catalog::FolderCatalog;
 use crate::connection;
 use crate::doors::Doors;
 use crate::from_wire;
 use crate::settings::{ConfiguredProvider, Settings, SettingsError};
+use crate::streams::Streams;
 
 /// Where sessions are kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -88,6 +90,8 @@ pub(crate) struct Shared {
     usual: Mutex<(ProviderTerms, OwnFacts)>,
     pub(crate) models: Arc<ProviderModels>,
     connections: AtomicUsize,
+    pub(crate) streams: Arc<Streams>,
+    pub(crate) attachments: Attachments,
     going_away: watch::Sender<Option<String>>,
     pub(crate) doors: Doors,
 }
@@ -167,8 +171,11 @@ impl Host {
             compact_at: settings.compact_at,
         })
         .await?;
+        let streams = Arc::new(Streams::new(engine.clone()));
         Ok(Self(Arc::new(Shared {
             engine,
+            streams,
+            attachments: Attachments::new(),
             program,
             state_folder,
             settings_file,

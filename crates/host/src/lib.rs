@@ -4,8 +4,10 @@
 //! No rule stands here, and no SQL: what a session does is decided by `session`, what is stored
 //! goes through the engine.
 
+mod attachments;
 mod catalog;
 mod checkup;
+mod clock;
 mod connection;
 mod daemon;
 mod doors;
@@ -13,6 +15,7 @@ mod from_wire;
 mod host;
 mod key_command;
 mod ledger;
+mod outgoing;
 mod outside;
 mod questions;
 mod settings;

@@ -292,7 +292,7 @@ pub(crate) fn queue(queue: &Queue) -> QueueView {
     }
 }
 
-fn queue_id(id: QueueId) -> String {
+pub(crate) fn queue_id(id: QueueId) -> String {
     match id {
         QueueId::Immediate => "immediate".to_owned(),
         QueueId::Default => "default".to_owned(),
@@ -334,13 +334,18 @@ pub(crate) fn running(live: &LiveItem) -> Option<RunningItem> {
 
 /// An error with an id that names this very occurrence.
 pub(crate) fn error(error: &EngineError) -> WireError {
-    let EngineError { code, message } = error;
+    let EngineError {
+        code,
+        message,
+        current_revision,
+    } = error;
     WireError {
         code: code.as_str().to_owned(),
         category: code.category().as_str().to_owned(),
         retryable: code.retryable(),
         message: message.clone(),
         hint: code.hint().map(str::to_owned),
+        current_revision: *current_revision,
         correlation_id: correlation_id(),
     }
 }

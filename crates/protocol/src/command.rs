@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::{HistoryPage, HistoryQuery};
 use crate::ledger::LedgerView;
-use crate::session::{InputOrigin, SessionView, Status};
+use crate::session::{Immediacy, InputOrigin, SessionView, Status};
 
 /// A request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -33,6 +33,68 @@ pub enum Command {
         start: bool,
         /// Variables of the viewer's surroundings for a start.
         environment: BTreeMap<String, String>,
+    },
+    /// Give a waiting item another text; answered by `done`.
+    EditItem {
+        /// The session.
+        session_id: String,
+        /// The item.
+        item_id: String,
+        /// Its new text.
+        text: String,
+        /// The item's revision as the viewer knows it; another one is a `revision-conflict` that names it.
+        expected_revision: u32,
+    },
+    /// Take a waiting item back; answered by `done`.
+    RemoveItem {
+        /// The session.
+        session_id: String,
+        /// The item.
+        item_id: String,
+        /// The item's revision as the viewer knows it.
+        expected_revision: u32,
+    },
+    /// Put a waiting item elsewhere; answered by `done`.
+    MoveItem {
+        /// The session.
+        session_id: String,
+        /// The item.
+        item_id: String,
+        /// The queue to put it into.
+        queue_id: String,
+        /// The item of that queue to put it before; none is the end.
+        before_item_id: Option<String>,
+        /// The item's revision as the viewer knows it.
+        expected_revision: u32,
+    },
+    /// Make a queue; answered by `queue-made`.
+    CreateQueue {
+        /// The session.
+        session_id: String,
+        /// Its name; one is made up when there is none.
+        name: Option<String>,
+        /// When its input may be taken.
+        immediacy: Immediacy,
+    },
+    /// Set, hold or release a queue; answered by `done`.
+    ConfigureQueue {
+        /// The session.
+        session_id: String,
+        /// The queue.
+        queue_id: String,
+        /// `held` holds it, any other sets it; none releases it to what it was before.
+        immediacy: Option<Immediacy>,
+        /// The queue's revision as the viewer knows it.
+        expected_revision: u32,
+    },
+    /// Delete an empty queue that is none of the two which every session has; answered by `done`.
+    DeleteQueue {
+        /// The session.
+        session_id: String,
+        /// The queue.
+        queue_id: String,
+        /// The queue's revision as the viewer knows it.
+        expected_revision: u32,
     },
     /// Start a stopped session; answered by `done`.
     StartSession {
@@ -133,12 +195,18 @@ pub enum Command {
         /// Seconds at most; none is no limit.
         timeout_seconds: Option<u64>,
     },
-    /// Attach to a session: answered by `done`, then a snapshot, then deltas.
+    /// Attach to a session, which starts nothing: answered by `attached`, then a snapshot unless the answer says that the
+    /// stream goes on where the viewer stood, then deltas.
     Attach {
         /// The session.
         session_id: String,
+        /// The attachment that the viewer had before its connection was lost; none attaches anew.
+        resume: Option<Resume>,
+        /// Whether this viewer changes nothing: commands that would are refused as `not-permitted`. Left out it may.
+        #[serde(default)]
+        read_only: bool,
     },
-    /// End an attachment; answered by `done`.
+    /// End an attachment at once; answered by `done`.
     Detach {
         /// The session.
         session_id: String,
@@ -160,6 +228,54 @@ pub enum Command {
     },
     /// What the host is and does; answered by `host`.
     HostStatus {},
+}
+
+impl Command {
+    /// Attaches anew, to look and to act.
+    #[must_use]
+    pub fn attach(session_id: impl Into<String>) -> Self {
+        Self::Attach {
+            session_id: session_id.into(),
+            resume: None,
+            read_only: false,
+        }
+    }
+
+    /// The session that it changes; none for one that only asks, or that makes a new session.
+    #[must_use]
+    pub fn changes(&self) -> Option<&str> {
+        match self {
+            Self::Enqueue { session_id, .. }
+            | Self::EditItem { session_id, .. }
+            | Self::RemoveItem { session_id, .. }
+            | Self::MoveItem { session_id, .. }
+            | Self::CreateQueue { session_id, .. }
+            | Self::ConfigureQueue { session_id, .. }
+            | Self::DeleteQueue { session_id, .. }
+            | Self::StartSession { session_id, .. }
+            | Self::Interrupt { session_id, .. }
+            | Self::Compact { session_id, .. }
+            | Self::SetBudget { session_id, .. }
+            | Self::Terminate { session_id }
+            | Self::Delete { session_id } => Some(session_id),
+            Self::CreateSession(_)
+            | Self::GetBudget { .. }
+            | Self::GetReceipts { .. }
+            | Self::Resolve { .. }
+            | Self::ListSessions { .. }
+            | Self::GetSession { .. }
+            | Self::GetLedger { .. }
+            | Self::PageHistory { .. }
+            | Self::ReadText { .. }
+            | Self::Wait { .. }
+            | Self::Attach { .. }
+            | Self::Detach { .. }
+            | Self::Leave { .. }
+            | Self::WatchTree { .. }
+            | Self::ListAgents { .. }
+            | Self::HostStatus {} => None,
+        }
+    }
 }
 
 /// A root session that is to be created.
@@ -187,6 +303,26 @@ pub struct NewSession {
     /// Limits of its tree as `KEY=VALUE,…`: `concurrent`, `agents`, `depth`, `tokens`, `usd`, `wall` (seconds),
     /// `tool-calls`; `none` lifts one.
     pub budget: Option<String>,
+}
+
+/// An attachment to which a viewer comes back.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct Resume {
+    /// What `attached` named it.
+    pub attachment: String,
+    /// Where the viewer stands; none asks for a snapshot.
+    pub place: Option<StreamPlace>,
+}
+
+/// A place in a session's stream.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct StreamPlace {
+    /// The epoch as the viewer knows it.
+    pub epoch: Option<String>,
+    /// The number of the frame that the viewer wants next.
+    pub sequence: u64,
 }
 
 /// A queue of a session.
@@ -235,12 +371,24 @@ pub enum Answer {
         /// Whether that changed anything.
         changed: bool,
     },
+    /// A viewer is attached.
+    Attached {
+        /// The attachment's name, which is a secret: it brings the viewer back after its connection was lost.
+        attachment: String,
+        /// Whether the stream goes on where the viewer stood; otherwise a snapshot follows.
+        replays: bool,
+    },
     /// Input was accepted: it is stored and cannot be lost.
     Accepted {
         /// The item.
         item_id: String,
         /// What the session does now.
         status: Status,
+    },
+    /// A queue was made.
+    QueueMade {
+        /// Its id.
+        queue_id: String,
     },
     /// A session.
     Session {

@@ -18,6 +18,9 @@ pub struct WireError {
     pub message: String,
     /// What to do next: fixed text for each code.
     pub hint: Option<String>,
+    /// The revision that an item or a queue has, where a change was made against another one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub current_revision: Option<u32>,
     /// Names this very error in the host's log.
     pub correlation_id: String,
 }

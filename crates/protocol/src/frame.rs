@@ -159,7 +159,7 @@ pub struct Delta {
     pub stream: Stream,
     /// The epoch of an attached session.
     pub epoch: Option<String>,
-    /// Its number in the stream. Live frames repeat the number of the next record.
+    /// Its number in the stream, without gaps.
     pub sequence: u64,
     /// The session that it is about.
     pub session_id: String,
@@ -198,6 +198,11 @@ pub enum Patch {
     QueuePut {
         /// The queue.
         queue: QueueView,
+    },
+    /// A queue is gone.
+    QueueGone {
+        /// The queue.
+        queue_id: String,
     },
     /// The session's row is now like this.
     SessionPut {

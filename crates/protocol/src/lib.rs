@@ -7,6 +7,7 @@
 
 mod codec;
 mod command;
+mod ends;
 mod error;
 mod frame;
 mod history;
@@ -17,6 +18,11 @@ mod session;
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len};
 pub use command::{
     AgentView, Answer, Command, HostView, LimitView, NewSession, QueueRef, Reach, ReceiptView,
+    Resume, StreamPlace,
+};
+pub use ends::{
+    Attachment, CHUNK_LIMIT, GRACE_MILLIS, Heard, HostStream, Mirror, Seen, Taken, TreeMirror,
+    ViewerAttach, WINDOW_LIMIT,
 };
 pub use error::WireError;
 pub use frame::{Delta, FromHost, FromViewer, OpenDoor, Patch, Snapshot, Stream, VERSION};

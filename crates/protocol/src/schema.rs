@@ -31,9 +31,10 @@ mod tests {
             std::fs::write(FILE, &made).unwrap();
         }
         let committed = std::fs::read_to_string(FILE).unwrap_or_default();
-        assert_eq!(
-            committed, made,
-            "run the tests once with UPDATE_SCHEMAS=1 and commit the file"
+        let differ = committed.lines().zip(made.lines()).find(|(a, b)| a != b);
+        assert!(
+            committed == made,
+            "run the tests once with UPDATE_SCHEMAS=1 and commit the file; they differ first in {differ:?}"
         );
     }
 }

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 
 use super::events::whole;
 use super::follow::GAP;
-use super::{done, new_session};
+use super::{attach, done, new_session};
 use crate::cli::Chat;
 use crate::fail::Failure;
 use crate::find;
@@ -43,13 +43,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
         short(&session.session_id),
         session.model
     ));
-    done(
-        &link.client,
-        Command::Attach {
-            session_id: session.session_id.clone(),
-        },
-    )
-    .await?;
+    attach(&link.client, &session.session_id).await?;
     let mut talk = Talk {
         output,
         interrupts: Interrupts::listen()?,
@@ -193,6 +187,11 @@ impl Talk<'_> {
                     }
                 }
                 Seen::Gap => self.output.note(GAP),
+                Seen::Lost => {
+                    let anew = Command::attach(self.session.session_id.clone());
+                    drop(link.client.post(anew).await?);
+                }
+                Seen::Queues => {}
                 Seen::Text(text) => {
                     self.output.answer(&text);
                     self.open_line = true;

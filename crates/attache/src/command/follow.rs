@@ -43,11 +43,7 @@ pub(crate) async fn run(
     let client = link.client.clone();
     // All four are under way at once: the host carries them out in order.
     let created = client.post(Command::CreateSession(Box::new(new))).await?;
-    let attached = client
-        .post(Command::Attach {
-            session_id: session_id.clone(),
-        })
-        .await?;
+    let attached = client.post(Command::attach(session_id.clone())).await?;
     let watches_tree = follow.tree || output.is_live();
     if watches_tree {
         let root_session_id = Some(session_id.clone());
@@ -319,6 +315,12 @@ impl<'a> Shown<'a> {
                     }
                 }
                 Seen::Gap => self.output.note(GAP),
+                Seen::Lost => drop(
+                    link.client
+                        .post(Command::attach(self.session_id.clone()))
+                        .await?,
+                ),
+                Seen::Queues => {}
                 Seen::Text(text) => self.text(&text),
                 Seen::Item { item, streamed } => self.item(link, *item, streamed).await?,
                 Seen::Session(session) => self.session(&session),

@@ -5,7 +5,7 @@ use attache_client::{Client, ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
-use super::{budget, done, ledger, session};
+use super::{attach, budget, ledger, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
@@ -13,13 +13,7 @@ use crate::shape::{self, Total};
 
 pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result<u8, Failure> {
     let (mut link, found) = session(id).await?;
-    done(
-        &link.client,
-        Command::Attach {
-            session_id: found.session_id.clone(),
-        },
-    )
-    .await?;
+    attach(&link.client, &found.session_id).await?;
     let mut mirror = Mirror::default();
     while mirror.session.is_none() {
         match link.next().await {

@@ -108,17 +108,12 @@ impl Actor<'_> {
         {
             self.mailbox.live.settled();
         }
-        let first = self
-            .shared
-            .registry
-            .number(self.session, events.len() as u64);
         if let Some(observation) = self.mailbox.observation() {
             let state = Arc::new(self.state.clone());
             let changes = events
                 .into_iter()
                 .enumerate()
                 .map(|(index, event)| Change::Record {
-                    sequence: first + index as u64,
                     item: Arc::new(LogItem {
                         position: from.plus(index + 1),
                         event,

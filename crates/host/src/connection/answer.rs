@@ -4,7 +4,7 @@ use attache_engine::EngineError;
 use attache_protocol::{Answer, Command, FromHost};
 use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin};
 
-use super::{Connection, key_of};
+use super::{Connection, key_of, queues};
 use crate::{from_wire, ledger, questions, streams, to_wire};
 
 impl Connection {
@@ -14,6 +14,9 @@ impl Connection {
         id: &str,
         command: Command,
     ) -> Result<Option<Answer>, EngineError> {
+        if let Some(session) = command.changes() {
+            self.may_change(from_wire::session(session)?)?;
+        }
         let engine = self.host.engine().clone();
         let key = (key_of(id), from_wire::digest(&command));
         let done = |changed| Ok(Some(Answer::Done { changed }));
@@ -60,6 +63,12 @@ impl Connection {
                     )),
                 }
             }
+            Command::EditItem { .. }
+            | Command::RemoveItem { .. }
+            | Command::MoveItem { .. }
+            | Command::CreateQueue { .. }
+            | Command::ConfigureQueue { .. }
+            | Command::DeleteQueue { .. } => queues::change(&engine, command, key).await.map(Some),
             Command::StartSession {
                 session_id,
                 environment,
@@ -153,24 +162,18 @@ impl Connection {
                 self.wait(id.to_owned(), session, reach, timeout_seconds);
                 Ok(None)
             }
-            Command::Attach { session_id } => {
+            Command::Attach {
+                session_id,
+                resume,
+                read_only,
+            } => {
                 let session = from_wire::session(&session_id)?;
-                let (snapshot, stream) = streams::attach(&engine, session).await?;
-                self.send(FromHost::answer(id, Answer::Done { changed: true }))
-                    .await;
-                self.send(snapshot).await;
-                let pump = tokio::spawn(stream.send_to(self.outbox.clone()));
-                if let Some(before) = self.sessions.insert(session, pump) {
-                    before.abort();
-                }
+                self.attach(id, session, resume, read_only).await?;
                 Ok(None)
             }
             Command::Detach { session_id } => {
-                let pump = self.sessions.remove(&from_wire::session(&session_id)?);
-                if let Some(pump) = &pump {
-                    pump.abort();
-                }
-                done(pump.is_some())
+                let session = from_wire::session(&session_id)?;
+                done(self.detach(session))
             }
             Command::Leave { session_id } => {
                 done(self.own.remove(&from_wire::session(&session_id)?))
@@ -186,10 +189,7 @@ impl Connection {
                 for frame in frames {
                     self.send(frame).await;
                 }
-                let pump = tokio::spawn(stream.send_to(self.outbox.clone()));
-                if let Some(before) = self.tree.replace(pump) {
-                    before.abort();
-                }
+                self.tree = Some(streams::follow_tree(stream, self.outgoing.clone()));
                 Ok(None)
             }
             Command::ListAgents { working_directory } => {

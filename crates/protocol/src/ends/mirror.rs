@@ -1,12 +1,12 @@
-//! What a viewer knows of an attached session or a tree: folded from snapshot and deltas, and from
-//! nothing else. Pure: frames go in, and what is new for the viewer comes out.
+//! What a viewer knows of an attached session: folded from snapshot and deltas, and from nothing else. Frames go in, and what
+//! is new for the viewer comes out.
 
-use std::collections::HashMap;
+use std::cmp::Ordering;
 
-use attache_protocol::{
-    Delta, EventKind, FromHost, HistoryItem, Patch, QueueView, RunningItem, SessionView, Snapshot,
-    Stream,
-};
+use crate::command::StreamPlace;
+use crate::frame::{Delta, FromHost, Patch, Snapshot, Stream};
+use crate::history::{EventKind, HistoryItem, RunningItem};
+use crate::session::{QueueView, SessionView};
 
 /// What is new after a frame.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,6 +20,8 @@ pub enum Seen {
     },
     /// A piece of the running item's text.
     Text(String),
+    /// The queues have changed.
+    Queues,
     /// The session's row has changed.
     Session(Box<SessionView>),
     /// The epoch has ended, with its reason.
@@ -27,6 +29,8 @@ pub enum Seen {
     /// The stream began anew: what is mirrored now replaces what was. Items that are new for the
     /// viewer follow.
     Fresh,
+    /// A frame is missing. Nothing is applied before the next snapshot.
+    Lost,
     /// The viewer was too slow: items between the last one seen and those that follow were not sent.
     Gap,
 }
@@ -43,10 +47,21 @@ pub struct Mirror {
     /// Its queues.
     pub queues: Vec<QueueView>,
     epoch: Option<String>,
+    /// The number of the frame that is wanted next.
     next: u64,
+    is_lost: bool,
 }
 
 impl Mirror {
+    /// Where it stands, for coming back; none before the first snapshot, and when a frame is missing.
+    #[must_use]
+    pub fn place(&self) -> Option<StreamPlace> {
+        (self.session.is_some() && !self.is_lost).then(|| StreamPlace {
+            epoch: self.epoch.clone(),
+            sequence: self.next,
+        })
+    }
+
     /// Folds a frame in; frames of other streams change nothing.
     pub fn apply(&mut self, frame: FromHost) -> Vec<Seen> {
         match frame {
@@ -54,10 +69,12 @@ impl Mirror {
                 self.begin(*snapshot)
             }
             FromHost::Delta(delta) if delta.stream == Stream::Session => self.go_on(*delta),
-            FromHost::SessionTerminal { reason, .. } => {
+            FromHost::SessionTerminal {
+                sequence, reason, ..
+            } => self.is_next(sequence).unwrap_or_else(|| {
                 self.running = None;
                 vec![Seen::Terminal(reason)]
-            }
+            }),
             _ => Vec::new(),
         }
     }
@@ -78,6 +95,7 @@ impl Mirror {
         let known = self.running.take();
         self.epoch = epoch;
         self.next = sequence;
+        self.is_lost = false;
         self.session = sessions.pop();
         self.queues = queues;
         self.running = running;
@@ -115,30 +133,43 @@ impl Mirror {
         seen
     }
 
+    /// The frame that is wanted next: others are known already, or something is missing.
+    fn is_next(&mut self, sequence: u64) -> Option<Vec<Seen>> {
+        match sequence.cmp(&self.next) {
+            _ if self.is_lost => Some(Vec::new()),
+            Ordering::Less => Some(Vec::new()),
+            Ordering::Greater => {
+                self.is_lost = true;
+                Some(vec![Seen::Lost])
+            }
+            Ordering::Equal => {
+                self.next += 1;
+                None
+            }
+        }
+    }
+
     fn go_on(&mut self, delta: Delta) -> Vec<Seen> {
         let Delta {
             epoch,
             sequence,
-            live,
             patch,
             ..
         } = delta;
+        if let Some(seen) = self.is_next(sequence) {
+            return seen;
+        }
         if epoch != self.epoch {
             self.epoch = epoch;
             self.running = None;
-        } else if !live
-            && sequence < self.next
-            && !matches!(patch, Patch::QueuePut { .. } | Patch::SessionPut { .. })
-        {
-            // Said before: applying the same number twice changes nothing.
-            return Vec::new();
-        }
-        if !live {
-            self.next = self.next.max(sequence);
         }
         match patch {
             Patch::ItemPut { item } => {
-                self.next = self.next.max(sequence + 1);
+                let newest = self.items.last().map(|last| last.position);
+                if newest.is_some_and(|newest| newest >= item.position) {
+                    // The snapshot had it.
+                    return Vec::new();
+                }
                 let streamed = match (&mut self.running, item.kind) {
                     (Some(running), EventKind::Assistant) if item.turn == Some(running.turn) => {
                         std::mem::take(&mut running.text).len()
@@ -158,15 +189,16 @@ impl Mirror {
                 text,
             } => self.text(turn, step, offset, text),
             Patch::QueuePut { queue } => {
-                match self
-                    .queues
-                    .iter_mut()
-                    .find(|other| other.queue_id == queue.queue_id)
-                {
+                let known = |other: &&mut QueueView| other.queue_id == queue.queue_id;
+                match self.queues.iter_mut().find(known) {
                     Some(known) => *known = queue,
                     None => self.queues.push(queue),
                 }
-                Vec::new()
+                vec![Seen::Queues]
+            }
+            Patch::QueueGone { queue_id } => {
+                self.queues.retain(|queue| queue.queue_id != queue_id);
+                vec![Seen::Queues]
             }
             Patch::SessionPut { session } => {
                 self.session = Some((*session).clone());
@@ -202,192 +234,150 @@ impl Mirror {
     }
 }
 
-/// The rows of a tree, in order of birth.
-#[derive(Clone, PartialEq, Debug, Default)]
-pub struct TreeMirror {
-    rows: Vec<SessionView>,
-    places: HashMap<String, usize>,
-}
-
-impl TreeMirror {
-    /// Folds a frame in; true when a row has changed.
-    pub fn apply(&mut self, frame: &FromHost) -> bool {
-        match frame {
-            FromHost::Snapshot(snapshot) if snapshot.stream == Stream::Tree => {
-                self.rows = snapshot.sessions.clone();
-                self.index();
-                true
-            }
-            FromHost::Delta(delta) if delta.stream == Stream::Tree => match &delta.patch {
-                Patch::TreeRow { session } => {
-                    self.put((**session).clone());
-                    true
-                }
-                Patch::TreeGone {} => {
-                    self.rows.retain(|row| row.session_id != delta.session_id);
-                    self.index();
-                    true
-                }
-                _ => false,
-            },
-            _ => false,
-        }
-    }
-
-    /// The rows.
-    #[must_use]
-    pub fn rows(&self) -> &[SessionView] {
-        &self.rows
-    }
-
-    /// Rows come in no order of their own; a new one goes to its place by birth.
-    fn put(&mut self, row: SessionView) {
-        if let Some(place) = self.places.get(&row.session_id) {
-            self.rows[*place] = row;
-            return;
-        }
-        let place = self
-            .rows
-            .partition_point(|other| other.created_at <= row.created_at);
-        self.rows.insert(place, row);
-        self.index();
-    }
-
-    fn index(&mut self) {
-        self.places = self
-            .rows
-            .iter()
-            .enumerate()
-            .map(|(i, row)| (row.session_id.clone(), i))
-            .collect();
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn text(step: u32, offset: u64, text: &str) -> FromHost {
-        delta(
-            true,
-            0,
-            Patch::ItemText {
-                turn: 1,
-                step,
-                offset,
+    /// Frames with the numbers that a host gives them.
+    #[derive(Default)]
+    struct Host(u64);
+
+    impl Host {
+        fn text(&mut self, step: u32, offset: u64, text: &str) -> FromHost {
+            self.delta(
+                true,
+                Patch::ItemText {
+                    turn: 1,
+                    step,
+                    offset,
+                    text: text.to_owned(),
+                },
+            )
+        }
+
+        fn item(&mut self, position: u64, text: &str) -> FromHost {
+            let item = HistoryItem {
+                position,
+                at: String::new(),
+                kind: EventKind::Assistant,
                 text: text.to_owned(),
-            },
-        )
+                cut: false,
+                turn: Some(1),
+                call_id: None,
+                name: None,
+                is_error: false,
+                incomplete: false,
+                spawned_session_id: None,
+                origin: None,
+                pictures: Vec::new(),
+            };
+            self.delta(false, Patch::ItemPut { item })
+        }
+
+        fn delta(&mut self, live: bool, patch: Patch) -> FromHost {
+            self.0 += 1;
+            FromHost::Delta(Box::new(Delta {
+                stream: Stream::Session,
+                epoch: None,
+                sequence: self.0 - 1,
+                session_id: "s".to_owned(),
+                live,
+                patch,
+            }))
+        }
+
+        fn snapshot(&self, items: &[FromHost], running: &str) -> FromHost {
+            let history = items.iter().filter_map(|frame| match frame {
+                FromHost::Delta(delta) => match &delta.patch {
+                    Patch::ItemPut { item } => Some(item.clone()),
+                    _ => None,
+                },
+                _ => None,
+            });
+            FromHost::Snapshot(Box::new(Snapshot {
+                stream: Stream::Session,
+                epoch: None,
+                sequence: self.0,
+                sessions: Vec::new(),
+                history: history.collect(),
+                more_history: false,
+                running: Some(RunningItem {
+                    turn: 1,
+                    step: 1,
+                    text: running.to_owned(),
+                    calls: Vec::new(),
+                }),
+                queues: Vec::new(),
+            }))
+        }
     }
 
-    fn item(sequence: u64, position: u64, text: &str) -> FromHost {
-        let item = HistoryItem {
-            position,
-            at: String::new(),
-            kind: EventKind::Assistant,
-            text: text.to_owned(),
-            cut: false,
-            turn: Some(1),
-            call_id: None,
-            name: None,
-            is_error: false,
-            incomplete: false,
-            spawned_session_id: None,
-            origin: None,
-            pictures: Vec::new(),
+    fn shown(mirror: &mut Mirror, frames: impl IntoIterator<Item = FromHost>) -> String {
+        let seen = frames.into_iter().flat_map(|frame| mirror.apply(frame));
+        let text = |seen| match seen {
+            Seen::Text(text) => text,
+            Seen::Item { item, streamed } => item.text[streamed..].to_owned(),
+            _ => String::new(),
         };
-        delta(false, sequence, Patch::ItemPut { item })
-    }
-
-    fn delta(live: bool, sequence: u64, patch: Patch) -> FromHost {
-        FromHost::Delta(Box::new(Delta {
-            stream: Stream::Session,
-            epoch: None,
-            sequence,
-            session_id: "s".to_owned(),
-            live,
-            patch,
-        }))
-    }
-
-    fn shown(seen: &[Seen]) -> String {
-        seen.iter()
-            .map(|seen| match seen {
-                Seen::Text(text) => text.clone(),
-                Seen::Item { item, streamed } => item.text[*streamed..].to_owned(),
-                _ => String::new(),
-            })
-            .collect()
+        seen.map(text).collect()
     }
 
     #[test]
     fn text_is_seen_once_whether_it_streams_or_comes_as_a_record() {
+        let mut host = Host::default();
         let mut mirror = Mirror::default();
         let frames = [
-            text(1, 0, "ab"),
-            text(1, 1, "bc"),
-            text(1, 0, "abc"),
-            text(1, 9, "lost"),
-            item(4, 10, "abcdef"),
-            item(4, 10, "abcdef"),
-            text(2, 0, "next"),
-            item(7, 12, "next"),
+            host.text(1, 0, "ab"),
+            host.text(1, 1, "bc"),
+            host.text(1, 0, "abc"),
+            host.text(1, 9, "lost"),
+            host.item(10, "abcdef"),
+            host.item(10, "abcdef"),
+            host.text(2, 0, "next"),
+            host.item(12, "next"),
         ];
-        let seen: String = frames
-            .into_iter()
-            .map(|frame| shown(&mirror.apply(frame)))
-            .collect();
-        assert_eq!(seen, "abcdefnext");
+        assert_eq!(shown(&mut mirror, frames), "abcdefnext");
         assert_eq!(mirror.items.len(), 2);
     }
 
     #[test]
-    fn a_viewer_that_comes_in_the_middle_sees_the_text_so_far() {
-        let running = |text: &str| RunningItem {
-            turn: 1,
-            step: 1,
-            text: text.to_owned(),
-            calls: Vec::new(),
-        };
-        let snapshot = |text: &str| {
-            FromHost::Snapshot(Box::new(Snapshot {
-                stream: Stream::Session,
-                epoch: None,
-                sequence: 0,
-                sessions: Vec::new(),
-                history: Vec::new(),
-                more_history: false,
-                running: Some(running(text)),
-                queues: Vec::new(),
-            }))
-        };
+    fn a_frame_that_comes_twice_changes_nothing_and_one_that_is_missing_is_noticed() {
+        let mut host = Host::default();
         let mut mirror = Mirror::default();
-        let frames = [
-            snapshot("pl"),
-            text(1, 2, "a"),
-            snapshot("plai"),
-            item(4, 10, "plain"),
-        ];
-        let seen: String = frames
-            .into_iter()
-            .map(|frame| shown(&mirror.apply(frame)))
-            .collect();
-        assert_eq!(seen, "plain");
+        let frames: Vec<FromHost> = (1..=4).map(|number| host.item(number, "x")).collect();
+        assert_eq!(shown(&mut mirror, frames[..2].to_vec()), "xx");
+        assert_eq!(shown(&mut mirror, frames[..2].to_vec()), "");
+        assert_eq!(mirror.apply(frames[3].clone()), [Seen::Lost]);
+        assert_eq!(mirror.place(), None);
+        // Nothing of what follows is built on what is missing.
+        assert_eq!(shown(&mut mirror, frames[2..].to_vec()), "");
+        let snapshot = host.snapshot(&frames, "");
+        assert_eq!(shown(&mut mirror, [snapshot, host.item(5, "y")]), "xxy");
+        assert_eq!(mirror.items.len(), 5);
     }
 
     #[test]
-    fn of_rows_the_latest_wins() {
-        let mut mirror = TreeMirror::default();
-        assert!(!mirror.apply(&text(1, 0, "x")));
-        let gone = FromHost::Delta(Box::new(Delta {
-            stream: Stream::Tree,
-            epoch: None,
-            sequence: 0,
-            session_id: "s".to_owned(),
-            live: false,
-            patch: Patch::TreeGone {},
-        }));
-        assert!(mirror.apply(&gone));
-        assert!(mirror.rows().is_empty());
+    fn a_viewer_that_comes_in_the_middle_sees_the_text_so_far() {
+        let mut host = Host::default();
+        let mut mirror = Mirror::default();
+        let frames = [
+            host.snapshot(&[], "pl"),
+            host.text(1, 2, "a"),
+            host.snapshot(&[], "plai"),
+            host.item(10, "plain"),
+        ];
+        assert_eq!(shown(&mut mirror, frames), "plain");
+    }
+
+    #[test]
+    fn what_the_snapshot_holds_already_is_not_taken_twice() {
+        let mut host = Host::default();
+        let mut mirror = Mirror::default();
+        let settled = host.item(10, "settled");
+        let snapshot = host.snapshot(std::slice::from_ref(&settled), "run");
+        // The host may say again what came shortly before.
+        let again = host.item(10, "settled");
+        let frames = [snapshot, again, host.text(1, 1, "unn")];
+        assert_eq!(shown(&mut mirror, frames), "settledrunn");
     }
 }

@@ -1,0 +1,81 @@
+//! Attaching to a session, coming back to it, and leaving it.
+
+use std::sync::Arc;
+
+use attache_engine::EngineError;
+use attache_protocol::{Answer, FromHost, Resume};
+use attache_session::{ErrorCode, SessionId};
+
+use super::{Connection, Held};
+use crate::host::fresh_id;
+use crate::streams;
+
+impl Connection {
+    /// Answers, then sends a snapshot unless the viewer goes on where it stood, then what follows.
+    pub(super) async fn attach(
+        &mut self,
+        id: &str,
+        session: SessionId,
+        resume: Option<Resume>,
+        read_only: bool,
+    ) -> Result<(), EngineError> {
+        let shared = Arc::clone(&self.host.0);
+        let attachments = &shared.attachments;
+        let back = resume.and_then(|Resume { attachment, place }| {
+            let place = place.as_ref();
+            let follower = attachments.returns(&attachment, session, place, self.number)?;
+            Some((attachment, follower))
+        });
+        let (name, follower, snapshot) = match back {
+            Some((name, Some(follower))) => (name, follower, None),
+            other => {
+                let (snapshot, follower) = shared.streams.attach(session).await?;
+                let known = other.map(|(name, _)| name);
+                let name = known.unwrap_or_else(|| fresh_id().to_string());
+                attachments.reserve(name.clone(), self.number, &follower);
+                (name, follower, Some(snapshot))
+            }
+        };
+        let held = Held {
+            name: name.clone(),
+            read_only,
+        };
+        if let Some(before) = self.sessions.insert(session, held)
+            && before.name != name
+        {
+            attachments.release(&before.name, self.number);
+        }
+        let answer = Answer::Attached {
+            attachment: name.clone(),
+            replays: snapshot.is_none(),
+        };
+        self.send(FromHost::answer(id, answer)).await;
+        if let Some(snapshot) = snapshot {
+            // A socket that is gone is noticed by the reader.
+            let _sent = self.outgoing.frames(&[snapshot]).await;
+        }
+        let streams = Arc::clone(&shared.streams);
+        let pump = streams::follow_session(streams, follower, self.outgoing.clone());
+        attachments.sent(&name, self.number, pump);
+        Ok(())
+    }
+
+    /// Leaves a session at once; false when the viewer was not attached to it.
+    pub(super) fn detach(&mut self, session: SessionId) -> bool {
+        let held = self.sessions.remove(&session);
+        held.is_some_and(|held| self.host.0.attachments.release(&held.name, self.number))
+    }
+
+    /// Refuses a command that changes a session to which this viewer is attached for looking only.
+    pub(super) fn may_change(&self, session: SessionId) -> Result<(), EngineError> {
+        if self
+            .sessions
+            .get(&session)
+            .is_some_and(|held| held.read_only)
+        {
+            let text = format!("this viewer is attached to session {session} for looking only");
+            return Err(EngineError::new(ErrorCode::NotPermitted, text));
+        }
+        Ok(())
+    }
+}

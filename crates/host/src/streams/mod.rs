@@ -1,0 +1,279 @@
+//! What viewers of sessions are sent. Each observed session has one stream, whose frames are encoded once; a viewer is a
+//! place in it. A viewer that reads too slowly falls off the window and begins anew with a snapshot, and nobody else waits.
+
+mod feed;
+mod pump;
+mod tree;
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use attache_engine::parts::PageQuery;
+use attache_engine::{EngineError, EngineHandle, Observed, Observer, Snapshot as Now};
+use attache_protocol::{
+    FRAME_LIMIT, FromHost, HistoryItem, HostStream, Snapshot, Stream, StreamPlace, Taken,
+    WINDOW_LIMIT, encode, encoded_len,
+};
+use attache_session::SessionId;
+use tokio::sync::watch;
+
+use crate::to_wire;
+use feed::{Feed, Told};
+
+pub(crate) use pump::{Pump, follow_session, follow_tree};
+pub(crate) use tree::{rows, watch_tree};
+
+/// Items of a snapshot's page of history.
+const PAGE: usize = 200;
+
+/// Bytes of a snapshot's page of history: older items are left for paging.
+const PAGE_BYTES: usize = FRAME_LIMIT / 3;
+
+/// Most bytes of all windows of a host.
+const ALL_WINDOWS: usize = 16 * WINDOW_LIMIT;
+
+/// The streams of a host.
+pub(crate) struct Streams {
+    engine: EngineHandle,
+    open: Mutex<HashMap<SessionId, Weak<SharedStream>>>,
+    /// Shared by all windows.
+    windows: Arc<Windows>,
+}
+
+#[derive(Default)]
+struct Windows {
+    bytes: AtomicUsize,
+    /// Greater than the number of any frame of a stream that is gone.
+    next: AtomicU64,
+}
+
+/// The stream of one observed session. It goes with the last who holds it.
+pub(crate) struct SharedStream {
+    session: SessionId,
+    bell: watch::Receiver<u64>,
+    windows: Arc<Windows>,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    stream: HostStream,
+    feed: Feed,
+    /// How many records were told before each of these frames.
+    marks: VecDeque<(u64, u64)>,
+    /// What was missed by all: nothing more is put into it.
+    is_broken: bool,
+}
+
+/// A viewer's place in a stream.
+#[derive(Clone)]
+pub(crate) struct Follower {
+    pub(crate) stream: Arc<SharedStream>,
+    /// The frame that it wants next.
+    pub(crate) next: u64,
+}
+
+impl Streams {
+    pub(crate) fn new(engine: EngineHandle) -> Self {
+        Self {
+            engine,
+            open: Mutex::default(),
+            windows: Arc::default(),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<SessionId, Weak<SharedStream>>> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Attaches to a session: its snapshot as a frame, and where what follows begins.
+    pub(crate) async fn attach(
+        &self,
+        session: SessionId,
+    ) -> Result<(Arc<[u8]>, Follower), EngineError> {
+        let Observed { snapshot, observer } = self.engine.attach(session).await?;
+        let follower = self.follower(&snapshot, observer);
+        let frame = self.snapshot(&snapshot, follower.next)?;
+        Ok((encode(&frame).into(), follower))
+    }
+
+    /// A place in the session's stream behind a snapshot; in a new one where there is none that can serve it.
+    fn follower(&self, snapshot: &Now, observer: Observer) -> Follower {
+        let session = snapshot.state.id;
+        let mut open = self.lock();
+        if let Some(stream) = open.get(&session).and_then(Weak::upgrade) {
+            if let Some(next) = stream.place_of(snapshot, &observer) {
+                return Follower { stream, next };
+            }
+            let next = stream.lock().stream.next();
+            self.windows.next.fetch_max(next, Ordering::Relaxed);
+        }
+        let feed = Feed::new(&self.engine, snapshot, observer);
+        let stream = Arc::new(SharedStream::new(feed, snapshot, &self.windows));
+        let next = stream.lock().stream.next();
+        open.retain(|_, stream| stream.strong_count() > 0);
+        open.insert(session, Arc::downgrade(&stream));
+        Follower { stream, next }
+    }
+
+    /// A session's state as the beginning of what a viewer sees.
+    fn snapshot(&self, now: &Now, sequence: u64) -> Result<FromHost, EngineError> {
+        let query = PageQuery {
+            after: None,
+            up_to: Some(now.position()),
+            kinds: Vec::new(),
+            search: None,
+            limit: PAGE,
+            newest: true,
+        };
+        let page = self.engine.page(now.state.id, &query)?;
+        let mut history: Vec<HistoryItem> = Vec::new();
+        let mut bytes = 0;
+        let mut more_history = page.more;
+        for stored in page.items.iter().rev() {
+            let Some(item) = to_wire::item(stored.position, &stored.event) else {
+                continue;
+            };
+            bytes += encoded_len(&item);
+            if bytes > PAGE_BYTES && !history.is_empty() {
+                more_history = true;
+                break;
+            }
+            history.push(item);
+        }
+        history.reverse();
+        let row = self.engine.row_as_of(&now.state)?;
+        Ok(FromHost::Snapshot(Box::new(Snapshot {
+            stream: Stream::Session,
+            epoch: now.epoch.map(|epoch| epoch.to_string()),
+            sequence,
+            sessions: vec![to_wire::session(&self.engine, &row)],
+            history,
+            more_history,
+            running: to_wire::running(&now.live),
+            queues: now.state.queues.iter().map(to_wire::queue).collect(),
+        })))
+    }
+}
+
+impl SharedStream {
+    fn new(feed: Feed, snapshot: &Now, windows: &Arc<Windows>) -> Self {
+        let session = snapshot.state.id;
+        let epoch = snapshot.epoch.map(|epoch| epoch.to_string());
+        let first = windows.next.load(Ordering::Relaxed);
+        Self {
+            session,
+            bell: feed.observer.bell(),
+            windows: Arc::clone(windows),
+            inner: Mutex::new(Inner {
+                stream: HostStream::new(&session.to_string(), epoch.as_deref(), first),
+                marks: VecDeque::from([(snapshot.records(), first)]),
+                feed,
+                is_broken: false,
+            }),
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whose stream it is.
+    pub(crate) fn session(&self) -> SessionId {
+        self.session
+    }
+
+    /// Rings whenever there may be something to take.
+    pub(crate) fn bell(&self) -> watch::Receiver<u64> {
+        self.bell.clone()
+    }
+
+    /// What there is for a viewer that wants this frame next, and whether nothing follows behind it.
+    pub(crate) fn take(&self, next: u64) -> (Taken, bool) {
+        let mut inner = self.lock();
+        inner.read_on(&self.windows);
+        if inner.is_broken {
+            return (Taken::Passed, false);
+        }
+        let taken = inner.stream.take(next);
+        let count = match &taken {
+            Taken::Frames(frames) => frames.len() as u64,
+            Taken::Passed => 0,
+        };
+        let is_last = inner.stream.is_over() && next + count == inner.stream.next();
+        (taken, is_last)
+    }
+
+    /// Where a viewer that comes back goes on; none when it needs a snapshot.
+    pub(crate) fn resumes(&self, place: &StreamPlace) -> Option<u64> {
+        let mut inner = self.lock();
+        inner.read_on(&self.windows);
+        inner.stream.resumes(place).filter(|_next| !inner.is_broken)
+    }
+
+    /// Where what follows a snapshot begins; none when this stream cannot serve a viewer that has it. Live frames before it
+    /// may be told again: they say where their text stands.
+    fn place_of(&self, snapshot: &Now, observer: &Observer) -> Option<u64> {
+        let mut inner = self.lock();
+        inner.read_on(&self.windows);
+        if inner.is_broken || inner.stream.is_over() || !inner.feed.observer.is_beside(observer) {
+            return None;
+        }
+        let known = inner
+            .marks
+            .iter()
+            .rev()
+            .find(|(records, _)| *records <= snapshot.records());
+        known
+            .map(|(_, sequence)| *sequence)
+            .filter(|sequence| *sequence >= inner.stream.first())
+    }
+}
+
+impl Drop for SharedStream {
+    fn drop(&mut self) {
+        let inner = self.lock();
+        let next = inner.stream.next();
+        self.windows.next.fetch_max(next, Ordering::Relaxed);
+        let bytes = inner.stream.bytes();
+        self.windows.bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    /// Makes frames of all that has come.
+    fn read_on(&mut self, windows: &Windows) {
+        loop {
+            if self.is_broken || self.stream.is_over() {
+                return;
+            }
+            let told = self.feed.take();
+            if told.is_empty() {
+                return;
+            }
+            let before = self.stream.bytes();
+            let all = windows.bytes.load(Ordering::Relaxed);
+            let room = ALL_WINDOWS.saturating_sub(all.saturating_sub(before));
+            for told in told {
+                match told {
+                    Told::Patch { live, patch } => self.stream.put(live, patch, room),
+                    Told::Mark(records) => self.marks.push_back((records, self.stream.next())),
+                    Told::Starts(epoch) => self.stream.starts(&epoch.to_string()),
+                    Told::Ends(reason) => self.stream.ends(reason, room),
+                    Told::Lagged => self.is_broken = true,
+                }
+            }
+            let now = self.stream.bytes();
+            windows.bytes.fetch_add(now, Ordering::Relaxed);
+            windows.bytes.fetch_sub(before, Ordering::Relaxed);
+            // The newest of those that the window has passed is enough.
+            while self
+                .marks
+                .get(1)
+                .is_some_and(|(_, sequence)| *sequence <= self.stream.first())
+            {
+                self.marks.pop_front();
+            }
+        }
+    }
+}

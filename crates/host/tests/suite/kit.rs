@@ -1,0 +1,164 @@
+//! A host in memory whose model says one thing slowly, and lines to it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use attache_host::{Host, HostConfig, Storage};
+use attache_protocol::{Answer, Command, FromHost, FromViewer, NewSession, QueueRef, VERSION};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+/// What the model says to everything, and how slowly: 40 pieces, one each hundredth of a second.
+const SCRIPT: &str = r#"
+rules:
+  - when: {user: '^long'}
+    reply:
+      - text: "${long}"
+        piece: 4000
+        every_ms: 1
+    capture:
+      long: {from: user}
+  - reply:
+      - text: "What you say is heard, and it takes a while to say all that there is to say of it, word by word by word. That is all of it, then."
+        piece: 4
+        every_ms: 10
+"#;
+
+pub(crate) async fn host() -> Host {
+    let config = HostConfig {
+        storage: Storage::Memory,
+        state_folder: PathBuf::from("/nowhere"),
+        settings_file: None,
+        definitions: None,
+        toolsets: attache_tools::built_in(),
+        scripts: vec![("slow".to_owned(), SCRIPT.to_owned())],
+        environment: attache_host::environment(BTreeMap::new(), &[]),
+        identity: attache_host::identity("ada".to_owned(), "engine".to_owned(), None),
+        program: "tests".to_owned(),
+        doors: attache_host::Doors::new(),
+    };
+    Host::open(config).await.unwrap()
+}
+
+/// A runtime of its own, in which time stands still while there is work.
+pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .unwrap()
+        .block_on(work)
+}
+
+/// A connection that greets, asks and hears.
+pub(crate) struct Line {
+    out: WriteHalf<DuplexStream>,
+    lines: BufReader<ReadHalf<DuplexStream>>,
+    /// What came while something else was waited for.
+    pub(crate) heard: Vec<FromHost>,
+    /// Begins its command ids.
+    pub(crate) name: &'static str,
+    next: u32,
+}
+
+impl Line {
+    pub(crate) async fn to(host: &Host) -> Self {
+        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        let host = host.clone();
+        tokio::spawn(async move { host.serve(theirs).await });
+        let (read, out) = tokio::io::split(ours);
+        let mut line = Self {
+            out,
+            lines: BufReader::new(read),
+            heard: Vec::new(),
+            name: "one",
+            next: 0,
+        };
+        line.say(&FromViewer::Hello {
+            version: VERSION,
+            features: Vec::new(),
+            program: "test".to_owned(),
+        })
+        .await;
+        assert!(matches!(line.hear().await, FromHost::Hello { .. }));
+        line
+    }
+
+    pub(crate) async fn say(&mut self, frame: &FromViewer) {
+        let mut bytes = attache_protocol::encode(frame);
+        bytes.push(b'\n');
+        self.out.write_all(&bytes).await.unwrap();
+    }
+
+    pub(crate) async fn hear(&mut self) -> FromHost {
+        let mut line = Vec::new();
+        self.lines.read_until(b'\n', &mut line).await.unwrap();
+        attache_protocol::decode(line.trim_ascii_end()).unwrap()
+    }
+
+    /// Asks under an id of its own; what comes meanwhile is kept.
+    pub(crate) async fn ask(&mut self, body: Command) -> Result<Answer, String> {
+        self.next += 1;
+        let id = format!("{}-{}", self.name, self.next);
+        self.ask_as(&id, body).await
+    }
+
+    /// The same under a given id. An error is told by its code.
+    pub(crate) async fn ask_as(&mut self, id: &str, body: Command) -> Result<Answer, String> {
+        self.say(&FromViewer::command(id, body)).await;
+        loop {
+            match self.hear().await {
+                FromHost::Answer { command_id, body } if command_id == id => return Ok(*body),
+                FromHost::OperationError {
+                    command_id: Some(command_id),
+                    error,
+                } if command_id == id => {
+                    let revision = error.current_revision.map(|it| format!(" {it}"));
+                    return Err(error.code + &revision.unwrap_or_default());
+                }
+                frame => self.heard.push(frame),
+            }
+        }
+    }
+
+    /// What comes until nothing has come for a second.
+    pub(crate) async fn rest(&mut self) -> Vec<FromHost> {
+        let mut heard = std::mem::take(&mut self.heard);
+        while let Ok(frame) = tokio::time::timeout(Duration::from_secs(1), self.hear()).await {
+            heard.push(frame);
+        }
+        heard
+    }
+
+    /// A session that works by itself.
+    pub(crate) async fn create(&mut self, number: u32) -> String {
+        let id = format!("01931f2e-0000-7000-8000-{number:012x}");
+        let new = NewSession {
+            session_id: id.clone(),
+            agent: None,
+            model: Some("scripted/slow".to_owned()),
+            parameters: BTreeMap::new(),
+            working_directory: "/".to_owned(),
+            name: None,
+            first_message: None,
+            environment: BTreeMap::new(),
+            detached: true,
+            budget: None,
+        };
+        self.ask(Command::CreateSession(Box::new(new)))
+            .await
+            .unwrap();
+        id
+    }
+}
+
+/// Input for a session.
+pub(crate) fn enqueue(session: &str, queue: QueueRef, text: &str) -> Command {
+    Command::Enqueue {
+        session_id: session.to_owned(),
+        queue,
+        text: text.to_owned(),
+        start: true,
+        environment: BTreeMap::new(),
+    }
+}
