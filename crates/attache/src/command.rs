@@ -180,6 +180,19 @@ async fn attach(client: &Client, session_id: &str) -> Result<(), Failure> {
     }
 }
 
+/// Leaves a session at once: nobody waits for this viewer to come back.
+async fn detach(link: &mut Link, session_id: &str) -> Result<(), Failure> {
+    let client = link.client.clone();
+    let ask = Ask::Detach {
+        session_id: session_id.to_owned(),
+    };
+    match link.beside(client.ask(ask)).await {
+        // With the host gone there is nothing to leave.
+        Ok(_) | Err(ClientError::Gone(_)) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Asks for something that is answered by `done`.
 async fn done(client: &Client, ask: Ask) -> Result<bool, Failure> {
     match client.ask(ask).await? {

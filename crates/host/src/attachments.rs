@@ -79,6 +79,25 @@ impl Attachments {
         self.lock().insert(name, entry);
     }
 
+    /// A viewer was too slow and goes on in this stream.
+    pub(crate) fn moved(&self, name: &str, connection: u64, stream: &Arc<SharedStream>) {
+        if let Some(entry) = self.lock().get_mut(name)
+            && entry.connection == connection
+        {
+            entry.stream = Arc::clone(stream);
+        }
+    }
+
+    /// Whether a viewer is there who is attached to a session: one whose connection was lost is not.
+    pub(crate) fn is_followed(&self, session: SessionId) -> bool {
+        let is_there =
+            |entry: &Entry| matches!(entry.state, Attachment::Reserved | Attachment::Attached);
+        let known = self.lock();
+        known
+            .values()
+            .any(|entry| is_there(entry) && entry.stream.session() == session)
+    }
+
     /// The beginning of the stream was sent, and this sends the rest.
     pub(crate) fn sent(&self, name: &str, connection: u64, pump: Pump) {
         // One that went to another connection meanwhile has its own.
@@ -90,7 +109,7 @@ impl Attachments {
         }
     }
 
-    /// The viewer leaves.
+    /// The viewer leaves, or has been told the end of its session.
     pub(crate) fn release(&self, name: &str, connection: u64) -> bool {
         let mut known = self.lock();
         let is_held = |entry: &Entry| entry.connection == connection;

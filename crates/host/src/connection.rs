@@ -328,7 +328,7 @@ impl Connection {
             tokio::time::sleep(GRACE).await;
             host.0.attachments.look();
             for session in own {
-                if !host.engine().is_viewed(session) {
+                if !host.0.attachments.is_followed(session) {
                     // A session that is gone, or not at work, has nothing to interrupt.
                     let _interrupted = host.engine().interrupt(session, true).await;
                 }

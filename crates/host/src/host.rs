@@ -90,7 +90,7 @@ pub(crate) struct Shared {
     usual: Mutex<(ProviderTerms, OwnFacts)>,
     pub(crate) models: Arc<ProviderModels>,
     connections: AtomicUsize,
-    pub(crate) streams: Arc<Streams>,
+    pub(crate) streams: Streams,
     pub(crate) attachments: Attachments,
     going_away: watch::Sender<Option<String>>,
     pub(crate) doors: Doors,
@@ -171,7 +171,7 @@ impl Host {
             compact_at: settings.compact_at,
         })
         .await?;
-        let streams = Arc::new(Streams::new(engine.clone()));
+        let streams = Streams::new(engine.clone());
         Ok(Self(Arc::new(Shared {
             engine,
             streams,

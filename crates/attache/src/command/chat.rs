@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
 
 use super::events::whole;
 use super::follow::GAP;
-use super::{attach, done, new_session};
+use super::{attach, detach, done, new_session};
 use crate::cli::Chat;
 use crate::fail::Failure;
 use crate::find;
@@ -64,6 +64,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
                     let delete = done(&client, Command::Delete { session_id });
                     link.beside(delete).await?;
                 }
+                detach(&mut link, &talk.session.session_id).await?;
                 return Ok(0);
             }
             Some(text) if text.trim().is_empty() => {}

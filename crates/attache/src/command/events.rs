@@ -6,7 +6,7 @@ use attache_client::protocol::{
 use attache_client::{Client, ClientError, Mirror, Seen};
 use serde_json::{Value, json};
 
-use super::{attach, session};
+use super::{attach, detach, session};
 use crate::cli::Events;
 use crate::fail::Failure;
 use crate::output::Output;
@@ -70,6 +70,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
             continue;
         }
         if ended {
+            detach(&mut link, &session_id).await?;
             return Ok(0);
         }
         let mut more = false;

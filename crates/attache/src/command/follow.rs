@@ -74,6 +74,7 @@ pub(crate) async fn run(
         session_id: session_id.clone(),
     };
     unless_gone(link.beside(client.ask(leave)).await)?;
+    super::detach(&mut link, &session_id).await?;
     shown.session(&session);
     let text = shown.answer.clone();
     shown.end(&tree);

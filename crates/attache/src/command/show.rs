@@ -5,7 +5,7 @@ use attache_client::{Client, ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
-use super::{attach, budget, ledger, session};
+use super::{attach, budget, detach, ledger, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
@@ -24,6 +24,7 @@ pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result
             }
         }
     }
+    detach(&mut link, &found.session_id).await?;
     let session = mirror.session.as_ref().unwrap_or(&found);
     let mut value = shape::session(session);
     value["root_session_id"] = session.root_session_id.clone().into();

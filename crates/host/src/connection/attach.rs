@@ -8,7 +8,7 @@ use attache_session::{ErrorCode, SessionId};
 
 use super::{Connection, Held};
 use crate::host::fresh_id;
-use crate::streams;
+use crate::streams::{self, Viewer};
 
 impl Connection {
     /// Answers, then sends a snapshot unless the viewer goes on where it stood, then what follows.
@@ -29,8 +29,13 @@ impl Connection {
         let (name, follower, snapshot) = match back {
             Some((name, Some(follower))) => (name, follower, None),
             other => {
-                let (snapshot, follower) = shared.streams.attach(session).await?;
                 let known = other.map(|(name, _)| name);
+                let attached = shared.streams.attach(session).await;
+                let (snapshot, follower) = attached.inspect_err(|_gone| {
+                    if let Some(name) = &known {
+                        attachments.release(name, self.number);
+                    }
+                })?;
                 let name = known.unwrap_or_else(|| fresh_id().to_string());
                 attachments.reserve(name.clone(), self.number, &follower);
                 (name, follower, Some(snapshot))
@@ -54,8 +59,13 @@ impl Connection {
             // A socket that is gone is noticed by the reader.
             let _sent = self.outgoing.frames(&[snapshot]).await;
         }
-        let streams = Arc::clone(&shared.streams);
-        let pump = streams::follow_session(streams, follower, self.outgoing.clone());
+        let viewer = Viewer {
+            host: self.host.clone(),
+            name: name.clone(),
+            connection: self.number,
+            outgoing: self.outgoing.clone(),
+        };
+        let pump = streams::follow_session(viewer, follower);
         attachments.sent(&name, self.number, pump);
         Ok(())
     }

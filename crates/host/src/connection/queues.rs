@@ -15,13 +15,26 @@ pub(super) async fn change(
     command: Command,
     key: (Uuid, [u8; 32]),
 ) -> Result<Answer, EngineError> {
-    let Some(session) = command.changes().map(from_wire::session).transpose()? else {
+    let session = command.changes().map(from_wire::session).transpose()?;
+    let (Some(session), Some(rule)) = (session, rule(command)?) else {
         return Err(EngineError::new(
             ErrorCode::Internal,
             "no change of a queue",
         ));
     };
-    let rule = match command {
+    Ok(match engine.command(session, rule, Some(key)).await? {
+        Decided::QueueMade { queue } => Answer::QueueMade {
+            queue_id: to_wire::queue_id(queue),
+        },
+        answer => Answer::Done {
+            changed: answer != Decided::Unchanged,
+        },
+    })
+}
+
+/// The rule that a change goes by; none for another command.
+fn rule(command: Command) -> Result<Option<Rule>, EngineError> {
+    Ok(Some(match command {
         Command::EditItem {
             item_id,
             text,
@@ -79,21 +92,8 @@ pub(super) async fn change(
             queue: queue(&queue_id)?,
             expected,
         },
-        _ => {
-            return Err(EngineError::new(
-                ErrorCode::Internal,
-                "no change of a queue",
-            ));
-        }
-    };
-    Ok(match engine.command(session, rule, Some(key)).await? {
-        Decided::QueueMade { queue } => Answer::QueueMade {
-            queue_id: to_wire::queue_id(queue),
-        },
-        answer => Answer::Done {
-            changed: answer != Decided::Unchanged,
-        },
-    })
+        _ => return Ok(None),
+    }))
 }
 
 fn of_wire(immediacy: Immediacy) -> attache_session::Immediacy {

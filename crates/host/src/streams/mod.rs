@@ -21,7 +21,7 @@ use tokio::sync::watch;
 use crate::to_wire;
 use feed::{Feed, Told};
 
-pub(crate) use pump::{Pump, follow_session, follow_tree};
+pub(crate) use pump::{Pump, Viewer, follow_session, follow_tree};
 pub(crate) use tree::{rows, watch_tree};
 
 /// Items of a snapshot's page of history.

@@ -6,8 +6,9 @@ use attache_protocol::{FromHost, Taken, encode};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use super::Follower;
 use super::tree::TreeStream;
-use super::{Follower, Streams};
+use crate::host::Host;
 use crate::outgoing::Outgoing;
 
 /// A stream on its way to a viewer. Dropping it ends that between two frames.
@@ -33,19 +34,33 @@ impl Pump {
     }
 }
 
-/// Sends what follows for a viewer of a session until its end is told or the socket is gone.
-pub(crate) fn follow_session(
-    streams: Arc<Streams>,
-    mut follower: Follower,
-    outgoing: Outgoing,
-) -> Pump {
+/// Who follows a session, and by which way.
+pub(crate) struct Viewer {
+    pub(crate) host: Host,
+    /// The attachment.
+    pub(crate) name: String,
+    /// The connection that holds it.
+    pub(crate) connection: u64,
+    pub(crate) outgoing: Outgoing,
+}
+
+/// Sends what follows for a viewer of a session until its end is told, which is the end of the attachment too, or the
+/// socket is gone.
+pub(crate) fn follow_session(viewer: Viewer, mut follower: Follower) -> Pump {
+    let Viewer {
+        host,
+        name,
+        connection,
+        outgoing,
+    } = viewer;
     Pump::new(move |mut stopped| async move {
+        let attachments = &host.0.attachments;
         let mut bell = follower.stream.bell();
         loop {
             bell.mark_unchanged();
             let (taken, is_last) = follower.stream.take(follower.next);
             let sent = match taken {
-                Taken::Frames(frames) if frames.is_empty() => {
+                Taken::Frames(frames) if frames.is_empty() && !is_last => {
                     tokio::select! {
                         biased;
                         _stopped = &mut stopped => return,
@@ -57,19 +72,21 @@ pub(crate) fn follow_session(
                     follower.next += frames.len() as u64;
                     outgoing.frames(&frames).await
                 }
-                Taken::Passed => match streams.attach(follower.stream.session()).await {
+                Taken::Passed => match host.0.streams.attach(follower.stream.session()).await {
                     Ok((snapshot, anew)) => {
                         follower = anew;
+                        attachments.moved(&name, connection, &follower.stream);
                         bell = follower.stream.bell();
                         outgoing.frames(&[snapshot]).await
                     }
                     Err(_gone) => return,
                 },
             };
-            if sent.is_err()
-                || is_last
-                || stopped.try_recv() != Err(oneshot::error::TryRecvError::Empty)
-            {
+            if is_last && sent.is_ok() {
+                attachments.release(&name, connection);
+            }
+            let is_stopped = stopped.try_recv() != Err(oneshot::error::TryRecvError::Empty);
+            if sent.is_err() || is_last || is_stopped {
                 return;
             }
         }

@@ -240,6 +240,59 @@ fn g35_a_viewer_that_stops_reading_costs_a_bounded_window_and_holds_up_nobody() 
 }
 
 #[test]
+fn an_attachment_ends_with_its_epoch_and_is_told_so_once() {
+    life(async {
+        let host = host().await;
+        let mut other = Line::to(&host).await;
+        let id = other.create(1).await;
+        let mut line = Line::to(&host).await;
+        let (name, _) = attached(&mut line, Command::attach(id.clone())).await;
+        let terminate = Command::Terminate {
+            session_id: id.clone(),
+        };
+        other.ask(terminate).await.unwrap();
+        let heard = line.rest().await;
+        let is_end = |frame: &&FromHost| matches!(frame, FromHost::SessionTerminal { .. });
+        assert_eq!(heard.iter().filter(is_end).count(), 1);
+        assert!(is_end(&heard.last().unwrap()), "nothing follows");
+        assert!(!host.engine().is_viewed(id.parse().unwrap()));
+        let detach = Command::Detach {
+            session_id: id.clone(),
+        };
+        assert_eq!(line.ask(detach).await, Ok(Answer::Done { changed: false }));
+        assert_ne!(
+            attached(&mut line, back(&id, &name, None, None)).await.0,
+            name
+        );
+    });
+}
+
+#[test]
+fn a_run_whose_client_vanished_is_saved_by_nobody_who_vanished_too() {
+    life(async {
+        let host = host().await;
+        let mut creator = Line::to(&host).await;
+        let id = creator.create_for_me(1).await;
+        creator
+            .ask(enqueue(&id, QueueRef::Default {}, "think for ever"))
+            .await
+            .unwrap();
+        drop(creator);
+        pass(Duration::from_millis(10)).await;
+        let mut second = Line::to(&host).await;
+        attached(&mut second, Command::attach(id.clone())).await;
+        drop(second);
+        pass(Duration::from_secs(20)).await;
+        let mut line = Line::to(&host).await;
+        let row = line.ask(Command::GetSession { session_id: id }).await;
+        let Ok(Answer::Session { session }) = row else {
+            panic!("{row:?}");
+        };
+        assert_eq!(session.outcome.as_deref(), Some("interrupted"));
+    });
+}
+
+#[test]
 fn a_viewer_that_only_looks_changes_nothing() {
     life(async {
         let host = host().await;

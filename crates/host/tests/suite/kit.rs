@@ -11,6 +11,10 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHal
 /// What the model says to everything, and how slowly: 40 pieces, one each hundredth of a second.
 const SCRIPT: &str = r#"
 rules:
+  - when: {user: '^think for ever'}
+    reply:
+      - text: "hm"
+      - silence: true
   - when: {user: '^long'}
     reply:
       - text: "${long}"
@@ -55,7 +59,7 @@ pub(crate) struct Line {
     out: WriteHalf<DuplexStream>,
     lines: BufReader<ReadHalf<DuplexStream>>,
     /// What came while something else was waited for.
-    pub(crate) heard: Vec<FromHost>,
+    heard: Vec<FromHost>,
     /// Begins its command ids.
     pub(crate) name: &'static str,
     next: u32,
@@ -132,6 +136,15 @@ impl Line {
 
     /// A session that works by itself.
     pub(crate) async fn create(&mut self, number: u32) -> String {
+        self.create_one(number, true).await
+    }
+
+    /// A session that goes with this connection.
+    pub(crate) async fn create_for_me(&mut self, number: u32) -> String {
+        self.create_one(number, false).await
+    }
+
+    async fn create_one(&mut self, number: u32, detached: bool) -> String {
         let id = format!("01931f2e-0000-7000-8000-{number:012x}");
         let new = NewSession {
             session_id: id.clone(),
@@ -142,7 +155,7 @@ impl Line {
             name: None,
             first_message: None,
             environment: BTreeMap::new(),
-            detached: true,
+            detached,
             budget: None,
         };
         self.ask(Command::CreateSession(Box::new(new)))

@@ -208,9 +208,13 @@ impl Mirror {
         }
     }
 
-    /// Text of a step that is not the running one begins a new running item; a piece that was seen
-    /// in part is taken from where it goes on.
+    /// Text of a step behind the running one begins a new running item, that of one before it is over; a piece that was
+    /// seen in part is taken from where it goes on.
     fn text(&mut self, turn: u32, step: u32, offset: u64, text: String) -> Vec<Seen> {
+        let known = self.running.as_ref();
+        if known.is_some_and(|known| (turn, step) < (known.turn, known.step)) {
+            return Vec::new();
+        }
         let running = match &mut self.running {
             Some(running) if (running.turn, running.step) == (turn, step) => running,
             other => other.insert(RunningItem {
@@ -375,9 +379,10 @@ mod tests {
         let mut mirror = Mirror::default();
         let settled = host.item(10, "settled");
         let snapshot = host.snapshot(std::slice::from_ref(&settled), "run");
-        // The host may say again what came shortly before.
+        // The host may say again what came shortly before: an item, and text of a step that was given up.
         let again = host.item(10, "settled");
-        let frames = [snapshot, again, host.text(1, 1, "unn")];
+        let given_up = host.text(0, 0, "given up");
+        let frames = [snapshot, again, given_up, host.text(1, 1, "unn")];
         assert_eq!(shown(&mut mirror, frames), "settledrunn");
     }
 }
