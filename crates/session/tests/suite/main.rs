@@ -3,6 +3,7 @@
 
 mod bounds;
 mod desk;
+mod ends_of_turns;
 mod events;
 mod ledger;
 mod lifecycle;
