@@ -1,5 +1,5 @@
-//! A viewer's side of the protocol: connect to a host (and start one on demand), ask, attach, and
-//! mirror what a stream says. Nothing of the daemon is in here; a mirror is never edited by hand.
+//! A viewer's connection: reach a host (and start one on demand), ask, and hear its streams. What a
+//! viewer makes of them is in `protocol`; nothing of the daemon is in here.
 
 mod client;
 mod daemon;

@@ -48,12 +48,6 @@ impl HostStream {
         self.window.bytes()
     }
 
-    /// The epoch, once the session has one.
-    #[must_use]
-    pub fn epoch(&self) -> Option<&str> {
-        self.epoch.as_deref()
-    }
-
     /// Whether the epoch has ended: nothing follows.
     #[must_use]
     pub fn is_over(&self) -> bool {
