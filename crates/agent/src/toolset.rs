@@ -148,6 +148,20 @@ impl Toolbelt {
         Self { by_name, offered }
     }
 
+    /// The belt without tools of these names; the same where it has none of them.
+    #[must_use]
+    pub fn without(&self, names: &[Arc<str>]) -> Self {
+        if !names.iter().any(|name| self.by_name.contains_key(name)) {
+            return self.clone();
+        }
+        let offered = self.offered.specs().iter();
+        let rest = offered
+            .filter(|spec| !names.contains(&spec.name))
+            .filter_map(|spec| self.by_name.get(&spec.name))
+            .map(Arc::clone);
+        Self::new(rest.collect())
+    }
+
     /// How the tools are offered to a model.
     #[must_use]
     pub fn offered(&self) -> &Arc<ToolSet> {

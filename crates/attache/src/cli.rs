@@ -161,6 +161,17 @@ pub(crate) enum Command {
         /// Limits to set or lift: KEY=VALUE,…
         change: Option<String>,
     },
+    /// Let a session go on when nobody looks at it any more, or end it by then.
+    ///
+    /// Without it the session ends when its last viewer has left, as soon as no sub-agent of it is at work. Switched off
+    /// while nobody looks on, it ends like that at once.
+    #[command(after_help = "Example:\n  attache background 3f9a1c2b on")]
+    Background {
+        /// The session.
+        id: String,
+        /// Whether it goes on.
+        switch: Switch,
+    },
     /// Let no sub-agent be created in a session's tree until `attache resume`; what runs goes on.
     #[command(after_help = "Example:\n  attache pause 3f9a1c2b")]
     Pause {
@@ -428,4 +439,13 @@ mod tests {
             }
         }
     }
+}
+
+/// On or off.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum Switch {
+    /// It is to be so.
+    On,
+    /// It is not to be so.
+    Off,
 }

@@ -88,6 +88,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Events(events)) => events::events(events, output).await,
         Some(Command::Start { id }) => control::start(&id, output).await,
         Some(Command::Compact { id }) => control::compact(&id, output).await,
+        Some(Command::Background { id, switch }) => control::background(&id, switch, output).await,
         Some(Command::Budget { id, change }) => {
             budget::budget(&id, change.as_deref(), output).await
         }
@@ -172,9 +173,18 @@ fn new_session(
     })
 }
 
-/// Attaches to a session.
+/// Attaches to a session, to work with it.
 async fn attach(client: &Client, session_id: &str) -> Result<(), Failure> {
-    match client.ask(Ask::attach(session_id)).await? {
+    attached(client, Ask::attach(session_id)).await
+}
+
+/// Attaches to a session for looking only: leaving it ends nothing.
+async fn look(client: &Client, session_id: &str) -> Result<(), Failure> {
+    attached(client, Ask::look(session_id)).await
+}
+
+async fn attached(client: &Client, ask: Ask) -> Result<(), Failure> {
+    match client.ask(ask).await? {
         Answer::Attached { .. } => Ok(()),
         _ => Err(ClientError::Unexpected.into()),
     }

@@ -51,6 +51,7 @@ pub(crate) fn session(session: &SessionView) -> Value {
         waiting_for: _,
         generation: _,
         paused: _,
+        continue_in_background: _,
         result_is_earlier: _,
         side_effects: _,
     } = session;

@@ -345,6 +345,7 @@ mod tests {
             "created-at": "2026-11-30T00:00:00.000Z", "last-activity-at": "2026-11-30T00:00:00.000Z",
             "usage": {}, "cost-usd": null, "cost-at-least": false, "context-tokens": null, "result-preview": null,
             "action": null, "note": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1, "result-is-earlier": false, "side-effects": null, "paused": false,
+            "continue-in-background": true,
         });
         for (name, value) in rest.as_object().unwrap() {
             row[name] = value.clone();

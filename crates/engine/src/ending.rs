@@ -287,6 +287,27 @@ impl Shared {
             mailbox.cancel(None, EndReason::Interrupted);
         }
         let _late = tokio::time::timeout(WRITTEN_DOWN, self.no_work()).await;
+        let _told = tokio::time::timeout(WRITTEN_DOWN, self.stop_viewed()).await;
+    }
+
+    /// Ends the epochs that somebody looks at, so that each viewer is told. All others end with the process, which is written
+    /// down when they are needed next.
+    async fn stop_viewed(self: &Arc<Self>) {
+        let viewed = self.registry.all_in_use().into_iter();
+        let viewed = viewed.filter(|(_, mailbox)| mailbox.is_viewed());
+        let asked: Vec<_> = viewed
+            .map(|(session, _)| {
+                let stop = Command::Stop {
+                    reason: StopReason::HostShutdown,
+                    partial: None,
+                };
+                self.post(session, stop, None)
+            })
+            .collect();
+        for asked in asked {
+            // What the store refuses now is written down by the next life of the host.
+            let _stopped = answered(asked).await;
+        }
     }
 
     /// Waits until no turn runs, and none is about to begin.

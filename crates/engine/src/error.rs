@@ -55,6 +55,15 @@ impl EngineError {
         )
     }
 
+    /// The epoch is just being ended because nobody looks on.
+    #[must_use]
+    pub(crate) fn unviewed(session: SessionId) -> Self {
+        Self::new(
+            ErrorCode::EpochFenced,
+            format!("session {session} is being stopped since its last viewer has left"),
+        )
+    }
+
     /// Another owner has written to the session since it was read.
     pub(crate) fn fenced() -> Self {
         Self::new(ErrorCode::EpochFenced, "the session has another owner now")
@@ -83,9 +92,12 @@ impl From<Rejected> for EngineError {
             | Rejected::UnknownItem
             | Rejected::BuiltInQueue
             | Rejected::QueueNotEmpty
+            | Rejected::SessionName { .. }
+            | Rejected::ModelName
             | Rejected::NotHeld
             | Rejected::RunsTurns
             | Rejected::NotAChild => ErrorCode::InvalidArguments,
+            Rejected::TooManySwitchedOff { .. } => ErrorCode::LimitReached,
             Rejected::NoUserInput => ErrorCode::NoUserInput,
             Rejected::RevisionConflict { .. } | Rejected::BadCut => ErrorCode::RevisionConflict,
             Rejected::StaleTurn { .. } | Rejected::UnknownCall { .. } => ErrorCode::Internal,

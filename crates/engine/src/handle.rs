@@ -7,7 +7,7 @@ use std::time::Duration;
 use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
     Answer, Birth, Budget, BudgetChange, Command, Created, EndReason, Epoch, ErrorCode, Generation,
-    ItemId, Json, Ledger, Limit, Origin, Position, SessionId, State, Status,
+    ItemId, Json, Ledger, Limit, Origin, Position, SessionId, Setting, State, Status,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -19,6 +19,8 @@ use crate::error::EngineError;
 use crate::lineage;
 use crate::observe::{Observed, Observer, TreeFeed};
 use crate::port::Port;
+use crate::settings::ToolSwitch;
+use crate::unviewed::Viewing;
 use crate::view::SessionRow;
 use crate::waits::{Quiet, until_settled};
 use crate::{context, ledger, recovery};
@@ -198,6 +200,7 @@ impl EngineHandle {
         if self.0.is_closing() {
             return Err(EngineError::closing());
         }
+        self.0.not_fenced(session)?;
         self.0.ask_keyed(session, command, key).await
     }
 
@@ -217,6 +220,7 @@ impl EngineHandle {
         if let Some(environment) = environment {
             self.provide(session, environment)?;
         }
+        self.0.fence_gone(session).await;
         let epoch = Epoch(self.0.config.time.fresh());
         self.0.ask(session, Command::Start { epoch }).await
     }
@@ -445,18 +449,55 @@ impl EngineHandle {
     ///
     /// [`EngineError`] when the session is unknown or cannot be loaded.
     pub async fn attach(&self, session: SessionId) -> Result<Observed, EngineError> {
-        self.0.known_row(session)?;
-        let mailbox = self.0.registry.mailbox(session);
-        let observation = mailbox.viewer_came();
-        let snapshot = match self.0.snapshot(session).await {
-            Ok(snapshot) => snapshot,
-            Err(error) => {
-                mailbox.viewer_left();
-                return Err(error);
-            }
-        };
-        let observer = Observer::new(mailbox, observation, snapshot.window_end, &snapshot.live);
+        let viewing = self.view(session).await?;
+        let observation = viewing.mailbox().observe();
+        let snapshot = self.0.snapshot(session).await?;
+        let observer = Observer::new(viewing, observation, snapshot.window_end, &snapshot.live);
         Ok(Observed { snapshot, observer })
+    }
+
+    /// Counts a viewer who has not attached yet, for as long as the answer lives. Where the epoch is just being ended because
+    /// nobody looked on, that comes first.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown.
+    pub async fn view(&self, session: SessionId) -> Result<Viewing, EngineError> {
+        self.0.known_row(session)?;
+        loop {
+            if let Some(viewing) = Viewing::begin(&self.0, session) {
+                return Ok(viewing);
+            }
+            self.0.fence_gone(session).await;
+        }
+    }
+
+    /// Says that a viewer works with a session and does not only look: when its last viewer has left and nothing else holds
+    /// it, it ends unless it is to continue in the background. That holds until its epoch is over.
+    pub fn opened(&self, session: SessionId) {
+        self.0.opened(session);
+    }
+
+    /// Changes a setting of a session. Switching off that it continues in the background ends it like its last viewer's
+    /// leaving where nobody looks on.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown, the rules or the store refuse it, there is no such tool, or the model
+    /// cannot be had.
+    pub async fn set(
+        &self,
+        session: SessionId,
+        setting: Setting,
+        key: Option<(Uuid, [u8; 32])>,
+    ) -> Result<Answer, EngineError> {
+        self.0.may_set(session, &setting)?;
+        let stays = setting != Setting::ContinueInBackground(false);
+        let answer = self.command(session, Command::Set { setting }, key).await?;
+        if !stays {
+            self.0.no_longer_by_itself(session);
+        }
+        Ok(answer)
     }
 
     /// The state of a session now: its queues, its open calls, its children.
@@ -496,6 +537,15 @@ impl EngineHandle {
     #[must_use]
     pub fn tree_feed(&self) -> TreeFeed {
         self.0.feeds.subscribe()
+    }
+
+    /// The tools of a session's definition, and which of them its model is offered, in the order in which it sees them.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the definition asks for tools that this host does not have.
+    pub fn tools(&self, state: &State) -> Result<Vec<ToolSwitch>, EngineError> {
+        self.0.tools(state)
     }
 
     /// Waits until a session, or it with all its descendants, has settled.

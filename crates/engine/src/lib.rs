@@ -35,9 +35,11 @@ mod receipts;
 mod recovery;
 mod registry;
 mod results;
+mod settings;
 mod stalls;
 mod storage;
 mod turn_task;
+mod unviewed;
 mod view;
 mod waits;
 
@@ -54,7 +56,9 @@ pub use observe::{Change, Observed, Observer, Snapshot, TreeFeed};
 pub use outside::{OutsideCall, OutsideTool, WaitingNotice};
 pub use places::NoPlace;
 pub use receipts::RECEIPTS;
+pub use settings::ToolSwitch;
 pub use storage::{check_store, open_store};
+pub use unviewed::Viewing;
 pub use view::{SessionRow, event_view};
 pub use waits::Quiet;
 

@@ -60,12 +60,27 @@ struct Inner {
     turn: Option<TurnControl>,
     steering: bool,
     viewers: usize,
+    /// A viewer worked with it in this epoch: when the last one has left, it may have to end.
+    opened: bool,
+    /// Its epoch is being ended because nobody looks on: no viewer comes in between.
+    fenced: bool,
+    /// Somebody waits until it can be ended.
+    keeper: Option<KeeperIs>,
     /// The window of what is published; exists only while a viewer is attached.
     observation: Option<Arc<Observation>>,
     /// An actor failed, and nobody has looked at what it left.
     failed: Option<Failed>,
     /// When an actor failed last, and how many have since the first of a row.
     failures: Option<(Timestamp, u32)>,
+}
+
+/// What whoever waits for a session's end knows.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum KeeperIs {
+    /// All that has come.
+    UpToDate,
+    /// Something has come since it has looked.
+    Due,
 }
 
 /// What is known of an actor that failed.
@@ -197,6 +212,7 @@ impl Mailbox {
             && inner.waiting.is_empty()
             && !inner.mail
             && inner.viewers == 0
+            && inner.keeper.is_none()
             && inner.failures.is_none()
     }
 
@@ -262,10 +278,16 @@ impl Mailbox {
         self.lock().steering
     }
 
-    /// A viewer came; from now on what is published is kept in this window.
-    pub(crate) fn viewer_came(&self) -> Arc<Observation> {
+    /// A viewer came; false when the epoch is just being ended.
+    pub(crate) fn viewer_came(&self) -> bool {
         let mut inner = self.lock();
-        inner.viewers += 1;
+        inner.viewers += usize::from(!inner.fenced);
+        !inner.fenced
+    }
+
+    /// From now on what is published is kept in this window, while a viewer is attached.
+    pub(crate) fn observe(&self) -> Arc<Observation> {
+        let mut inner = self.lock();
         Arc::clone(
             inner
                 .observation
@@ -278,21 +300,86 @@ impl Mailbox {
         self.lock().observation.clone()
     }
 
-    /// A viewer left.
-    pub(crate) fn viewer_left(&self) {
-        {
+    /// A viewer left. True when somebody has to wait until the session can be ended.
+    pub(crate) fn viewer_left(&self) -> bool {
+        let is_due = {
             let mut inner = self.lock();
             inner.viewers = inner.viewers.saturating_sub(1);
             if inner.viewers == 0 {
                 inner.observation = None;
             }
-        }
+            inner.needs_keeper()
+        };
         self.bell.notify_one();
+        is_due
+    }
+
+    /// A viewer works with it.
+    pub(crate) fn opened(&self) {
+        self.lock().opened = true;
+    }
+
+    /// Its epoch is over: nothing of it has to end any more.
+    pub(crate) fn epoch_over(&self) {
+        self.lock().opened = false;
+    }
+
+    /// Whether somebody has to wait until the session can be ended; whoever waits already is told.
+    pub(crate) fn needs_keeper(&self) -> bool {
+        self.lock().needs_keeper()
+    }
+
+    /// Whether whoever waits for the end need not any more: a viewer has come, or the epoch is over.
+    pub(crate) fn keeper_leaves(&self) -> bool {
+        let mut inner = self.lock();
+        if inner.viewers == 0 && inner.opened {
+            inner.keeper = Some(KeeperIs::UpToDate);
+            return false;
+        }
+        inner.keeper = None;
+        true
+    }
+
+    /// Whether whoever waits for the end is through; not when something has come since it has looked.
+    pub(crate) fn keeper_ends(&self) -> bool {
+        let mut inner = self.lock();
+        let is_through = inner.keeper != Some(KeeperIs::Due);
+        if is_through {
+            inner.keeper = None;
+        }
+        is_through
+    }
+
+    /// From now on no viewer comes; false when one has.
+    pub(crate) fn fence(&self) -> bool {
+        let mut inner = self.lock();
+        inner.fenced = inner.viewers == 0;
+        inner.fenced
+    }
+
+    /// The end of the epoch is stored, or was refused.
+    pub(crate) fn unfence(&self) {
+        self.lock().fenced = false;
+    }
+
+    /// Whether the epoch is just being ended because nobody looks on.
+    pub(crate) fn is_fenced(&self) -> bool {
+        self.lock().fenced
     }
 
     /// Whether a viewer is attached.
     pub(crate) fn is_viewed(&self) -> bool {
         self.lock().viewers > 0
+    }
+}
+
+impl Inner {
+    fn needs_keeper(&mut self) -> bool {
+        if self.viewers > 0 || !self.opened {
+            return false;
+        }
+        let before = self.keeper.replace(KeeperIs::Due);
+        before.is_none()
     }
 }
 

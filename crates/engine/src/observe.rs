@@ -12,7 +12,7 @@ use attache_store::LogItem;
 use tokio::sync::{Notify, watch};
 
 use crate::live::{LiveItem, Note};
-use crate::mailbox::SharedMailbox;
+use crate::unviewed::Viewing;
 
 /// A session at one moment: everything before is in it, everything from there follows.
 #[derive(Clone, PartialEq, Debug)]
@@ -118,7 +118,7 @@ pub struct Observed {
 
 /// A viewer's cursor. Dropping it detaches the viewer.
 pub struct Observer {
-    mailbox: SharedMailbox,
+    viewing: Viewing,
     observation: Arc<Observation>,
     pulse: watch::Receiver<u64>,
     next: u64,
@@ -130,14 +130,14 @@ pub struct Observer {
 
 impl Observer {
     pub(crate) fn new(
-        mailbox: SharedMailbox,
+        viewing: Viewing,
         observation: Arc<Observation>,
         next: u64,
         live: &LiveItem,
     ) -> Self {
         let pulse = observation.pulse.subscribe();
         Self {
-            mailbox,
+            viewing,
             observation,
             pulse,
             next,
@@ -165,6 +165,11 @@ impl Observer {
     #[must_use]
     pub fn bell(&self) -> watch::Receiver<u64> {
         self.observation.pulse.subscribe()
+    }
+
+    /// Rings that bell for all who listen to it: something else has come that its listeners tell.
+    pub fn ring(&self) {
+        self.observation.ring();
     }
 
     /// How many records it has taken, counted from where all viewers of the session count.
@@ -196,7 +201,7 @@ impl Observer {
         }
         let (turn, step, offset) = (&mut self.turn, &mut self.step, &mut self.offset);
         let known = &mut self.note;
-        let (text, noted) = self.mailbox.live.read(|live| {
+        let (text, noted) = self.viewing.mailbox().live.read(|live| {
             let noted = live.note != *known;
             if noted {
                 known.clone_from(&live.note);
@@ -226,12 +231,6 @@ impl Observer {
             changes.push(Change::Note);
         }
         changes
-    }
-}
-
-impl Drop for Observer {
-    fn drop(&mut self) {
-        self.mailbox.viewer_left();
     }
 }
 

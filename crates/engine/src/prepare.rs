@@ -6,7 +6,7 @@ use std::sync::Arc;
 use attache_agent::{History, TurnConfig, system_prompt};
 use attache_model::{Model, ModelFacts, Options};
 use attache_session::{
-    Cost, Created, EndReason, Event, Payer, Position, SessionId, StepText, TurnId,
+    Cost, Created, EndReason, Event, Payer, Position, SessionId, Settings, StepText, TurnId,
 };
 
 use crate::ask::Shared;
@@ -35,7 +35,8 @@ pub(crate) fn prepare(
     turn: TurnId,
 ) -> Result<Prepared, (EndReason, String)> {
     let storage = |error: EngineError| (EndReason::StorageError, error.message);
-    let (history, created) = read_history(shared, session).map_err(storage)?;
+    let (history, created, settings) = read_history(shared, session).map_err(storage)?;
+    let model_name = settings.model.as_ref().unwrap_or(&created.model);
     let compiled = shared
         .interned
         .get(&created.definition, &shared.config.toolsets)
@@ -43,7 +44,7 @@ pub(crate) fn prepare(
     let model = shared
         .config
         .models
-        .resolve(&created.model, &shared.environment(created.root))
+        .resolve(model_name, &shared.environment(created.root))
         .map_err(|error| (EndReason::ProviderError, error.message))?;
     let facts = model.facts();
     let definition = &compiled.definition;
@@ -55,9 +56,9 @@ pub(crate) fn prepare(
     let config = TurnConfig {
         turn,
         model_id: model.id().into(),
-        model: Arc::clone(&created.model),
+        model: Arc::clone(model_name),
         system: system.into(),
-        tools: compiled.belt.clone(),
+        tools: compiled.belt.without(&settings.switched_off),
         options: Arc::new(Options {
             // The beginning of a session's requests stays the same: the provider may keep it.
             cache_key: Some(session.to_string().into()),
@@ -69,7 +70,7 @@ pub(crate) fn prepare(
             .unwrap_or(shared.config.iteration_limit)
             .max(1),
         reminders: model.terms().reminders,
-        context_limit: shared.limits.of(&created.model, facts.context),
+        context_limit: shared.limits.of(model_name, facts.context),
         compact_at: shared.config.compact_at,
     };
     Ok(Prepared {
@@ -77,7 +78,7 @@ pub(crate) fn prepare(
         history,
         facts,
         model,
-        model_name: Arc::clone(&created.model),
+        model_name: Arc::clone(model_name),
         compiled,
         working_directory: PathBuf::from(&*created.working_directory),
         chain: shared
@@ -89,9 +90,10 @@ pub(crate) fn prepare(
 fn read_history(
     shared: &Shared,
     session: SessionId,
-) -> Result<(History, Arc<Created>), EngineError> {
+) -> Result<(History, Arc<Created>, Arc<Settings>), EngineError> {
     let mut history = History::new();
     let mut created = None;
+    let mut settings = Arc::default();
     let mut after = Position(0);
     loop {
         let events = shared
@@ -101,8 +103,10 @@ fn read_history(
         for item in &events {
             after = item.position;
             history.push(&item.event.event);
-            if let Event::Created(facts) = &item.event.event {
-                created = Some(Arc::clone(facts));
+            match &item.event.event {
+                Event::Created(facts) => created = Some(Arc::clone(facts)),
+                Event::SettingsSet { settings: set } => settings = Arc::clone(set),
+                _ => {}
             }
         }
         if events.len() < HISTORY_AT_ONCE {
@@ -110,7 +114,7 @@ fn read_history(
         }
     }
     created
-        .map(|created| (history, created))
+        .map(|created| (history, created, settings))
         .ok_or_else(|| EngineError::unknown(session))
 }
 

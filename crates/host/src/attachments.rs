@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache_protocol::{Attachment, GRACE_MILLIS, StreamPlace};
+use attache_protocol::{Attachment, GRACE_MILLIS, StreamPlace, ViewerView};
 use attache_session::SessionId;
 use tokio::time::{Duration, Instant};
 
@@ -17,15 +17,68 @@ pub(crate) const GRACE: Duration = Duration::from_millis(GRACE_MILLIS);
 /// See the module.
 pub(crate) struct Attachments {
     begun: Instant,
-    known: Mutex<HashMap<String, Entry>>,
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
+    entries: HashMap<String, Entry>,
+    /// How many attachments there were.
+    count: u64,
+    /// Counts what viewers are told of each other.
+    version: u64,
+}
+
+/// Who attaches.
+pub(crate) struct Who {
+    /// The connection.
+    pub(crate) connection: u64,
+    /// Name and version of its program.
+    pub(crate) program: Arc<str>,
+    /// Whether it only looks.
+    pub(crate) read_only: bool,
 }
 
 struct Entry {
     state: Attachment,
-    /// The connection that holds it, or held it last.
-    connection: u64,
+    number: u64,
+    /// Who holds it, or held it last.
+    who: Who,
     stream: Arc<SharedStream>,
     pump: Option<Pump>,
+}
+
+/// A stream whose viewers are to be told who looks on.
+type News = Option<(Arc<SharedStream>, u64, Vec<ViewerView>)>;
+
+impl Known {
+    fn viewers(&self, session: SessionId) -> Vec<ViewerView> {
+        let entries = self.entries.values();
+        let mut viewers: Vec<ViewerView> = entries
+            .filter(|entry| entry.stream.session() == session && entry.state.counts())
+            .map(|entry| ViewerView {
+                viewer: entry.number,
+                program: entry.who.program.to_string(),
+                read_only: entry.who.read_only,
+                in_grace: matches!(entry.state, Attachment::InGrace { .. }),
+            })
+            .collect();
+        viewers.sort_unstable_by_key(|viewer| viewer.viewer);
+        viewers
+    }
+
+    fn news(&mut self, stream: &Arc<SharedStream>) -> News {
+        self.version += 1;
+        let viewers = self.viewers(stream.session());
+        Some((Arc::clone(stream), self.version, viewers))
+    }
+}
+
+/// Tells who looks on. Not under the lock: whoever is told may be asking at the same time.
+fn tell(news: News) {
+    if let Some((stream, version, viewers)) = news {
+        stream.tell_viewers(version, viewers);
+    }
 }
 
 impl Attachments {
@@ -36,12 +89,17 @@ impl Attachments {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<String, Entry>> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn now(&self) -> u64 {
         u64::try_from((clock::instant() - self.begun).as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Who looks on at a session, those included that are waited for.
+    pub(crate) fn viewers(&self, session: SessionId) -> Vec<ViewerView> {
+        self.lock().viewers(session)
     }
 
     /// A viewer comes back over this connection: what it followed, and where it goes on unless it needs a snapshot. None
@@ -51,58 +109,57 @@ impl Attachments {
         name: &str,
         session: SessionId,
         place: Option<&StreamPlace>,
-        connection: u64,
+        who: Who,
     ) -> Option<Option<Follower>> {
         let now = self.now();
         let mut known = self.lock();
-        let entry = known.get_mut(name)?;
+        let entry = known.entries.get_mut(name)?;
         if entry.stream.session() != session {
             return None;
         }
         entry.state = entry.state.returns(now)?;
-        entry.connection = connection;
+        entry.who = who;
         entry.pump = None;
         let stream = Arc::clone(&entry.stream);
+        let news = known.news(&stream);
         drop(known);
         let next = place.and_then(|place| stream.resumes(place));
+        tell(news);
         Some(next.map(|next| Follower { stream, next }))
     }
 
     /// A viewer follows a stream under this name.
-    pub(crate) fn reserve(&self, name: String, connection: u64, follower: &Follower) {
+    pub(crate) fn reserve(&self, name: String, who: Who, follower: &Follower) {
+        let mut known = self.lock();
+        let before = known.entries.get(&name).map(|entry| entry.number);
+        known.count += u64::from(before.is_none());
         let entry = Entry {
             state: Attachment::Reserved,
-            connection,
+            number: before.unwrap_or(known.count),
+            who,
             stream: Arc::clone(&follower.stream),
             pump: None,
         };
-        self.lock().insert(name, entry);
+        known.entries.insert(name, entry);
+        let news = known.news(&follower.stream);
+        drop(known);
+        tell(news);
     }
 
     /// A viewer was too slow and goes on in this stream.
     pub(crate) fn moved(&self, name: &str, connection: u64, stream: &Arc<SharedStream>) {
-        if let Some(entry) = self.lock().get_mut(name)
-            && entry.connection == connection
+        if let Some(entry) = self.lock().entries.get_mut(name)
+            && entry.who.connection == connection
         {
             entry.stream = Arc::clone(stream);
         }
     }
 
-    /// Whether a viewer is there who is attached to a session: one whose connection was lost is not.
-    pub(crate) fn is_followed(&self, session: SessionId) -> bool {
-        let is_there =
-            |entry: &Entry| matches!(entry.state, Attachment::Reserved | Attachment::Attached);
-        let known = self.lock();
-        known
-            .values()
-            .any(|entry| is_there(entry) && entry.stream.session() == session)
-    }
-
     /// The beginning of the stream was sent, and this sends the rest.
     pub(crate) fn sent(&self, name: &str, connection: u64, pump: Pump) {
         // One that went to another connection meanwhile has its own.
-        if let Some(entry) = self.lock().get_mut(name)
-            && entry.connection == connection
+        if let Some(entry) = self.lock().entries.get_mut(name)
+            && entry.who.connection == connection
         {
             entry.state = entry.state.sent();
             entry.pump = Some(pump);
@@ -112,33 +169,57 @@ impl Attachments {
     /// The viewer leaves, or has been told the end of its session.
     pub(crate) fn release(&self, name: &str, connection: u64) -> bool {
         let mut known = self.lock();
-        let is_held = |entry: &Entry| entry.connection == connection;
-        known.get(name).is_some_and(is_held) && known.remove(name).is_some()
+        let is_held = |entry: &Entry| entry.who.connection == connection;
+        if !known.entries.get(name).is_some_and(is_held) {
+            return false;
+        }
+        let gone = known.entries.remove(name);
+        let news = gone.as_ref().and_then(|gone| known.news(&gone.stream));
+        drop(known);
+        tell(news);
+        true
     }
 
     /// The connection ended without a word.
     pub(crate) fn lost(&self, names: &[String], connection: u64) {
         let now = self.now();
         let mut known = self.lock();
+        let mut touched = Vec::new();
         for name in names {
-            if let Some(entry) = known.get_mut(name)
-                && entry.connection == connection
+            if let Some(entry) = known.entries.get_mut(name)
+                && entry.who.connection == connection
             {
                 entry.state = entry.state.lost(now);
+                touched.push(Arc::clone(&entry.stream));
                 if let Some(pump) = entry.pump.take() {
                     pump.abort();
                 }
             }
         }
-        known.retain(|_, entry| entry.state.counts());
+        Self::tidy(known, touched);
     }
 
     /// Time has passed: whoever has not come back in time is let go.
     pub(crate) fn look(&self) {
         let now = self.now();
-        self.lock().retain(|_, entry| {
+        let mut known = self.lock();
+        for entry in known.entries.values_mut() {
             entry.state = entry.state.passed(now);
-            entry.state.counts()
-        });
+        }
+        Self::tidy(known, Vec::new());
+    }
+
+    /// Lets those go that are over, and tells those who stay. Whoever was the last to look at a session is let go without
+    /// the lock: that may end it.
+    fn tidy(mut known: MutexGuard<'_, Known>, mut touched: Vec<Arc<SharedStream>>) {
+        let is_over = |_: &String, entry: &mut Entry| !entry.state.counts();
+        let gone: Vec<Entry> = {
+            let over = known.entries.extract_if(is_over);
+            over.map(|(_, entry)| entry).collect()
+        };
+        touched.extend(gone.iter().map(|entry| Arc::clone(&entry.stream)));
+        let news: Vec<News> = touched.iter().map(|stream| known.news(stream)).collect();
+        drop(known);
+        news.into_iter().for_each(tell);
     }
 }

@@ -8,16 +8,17 @@ mod answer;
 mod attach;
 mod queues;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::io::{self, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use attache_engine::{EngineError, Quiet};
+use attache_engine::{EngineError, Quiet, Viewing};
 use attache_protocol::{
     Answer, Command, FRAME_LIMIT, FromHost, FromViewer, Reach, VERSION, WireError, decode,
 };
-use attache_session::{ErrorCode, SessionId};
+use attache_session::{ErrorCode, SessionId, preview};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader, ReadHalf};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,10 +27,14 @@ use uuid::Uuid;
 use crate::attachments::GRACE;
 use crate::host::Host;
 use crate::outgoing::Outgoing;
+use crate::repeats::{Before, Claim};
 use crate::streams::Pump;
-use crate::{doors, from_wire, to_wire};
+use crate::{doors, from_wire, repeats, to_wire};
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
+
+/// Characters of a program's name that other viewers are told.
+const PROGRAM_CHARS: usize = 100;
 
 /// How long a connection waits for one more question once its host has ended all work: whoever was
 /// just told how a session ended may ask for the rest of it.
@@ -64,7 +69,8 @@ where
         sessions: HashMap::new(),
         tree: None,
         waits: Vec::new(),
-        own: HashSet::new(),
+        program: "".into(),
+        own: HashMap::new(),
     };
     connection.read(lines, first, line).await;
     connection.close();
@@ -117,8 +123,10 @@ struct Connection {
     sessions: HashMap<SessionId, Held>,
     tree: Option<Pump>,
     waits: Vec<JoinHandle<()>>,
-    /// Sessions that this connection created and has not left.
-    own: HashSet<SessionId>,
+    /// Name and version of the viewer's program.
+    program: Arc<str>,
+    /// Sessions that this connection created, to look on, and has not attached to yet.
+    own: HashMap<SessionId, Viewing>,
 }
 
 impl Connection {
@@ -189,13 +197,14 @@ impl Connection {
             Ok(FromViewer::Hello {
                 version,
                 features: _,
-                program: _,
+                program,
             }) => {
                 if let Err(error) = spoken(version) {
                     self.refuse(None, &error).await;
                     return false;
                 }
                 *greeted = true;
+                self.program = preview(&program, PROGRAM_CHARS).0.into();
                 let program = self.host.0.program.clone();
                 self.send(FromHost::Hello {
                     version: VERSION,
@@ -235,21 +244,54 @@ impl Connection {
     }
 
     async fn carry_out(&mut self, id: String, command: Command) {
-        match self.answer(&id, command).await {
+        match self.answer_once(&id, command).await {
             Ok(Some(answer)) => self.send(FromHost::answer(id, answer)).await,
             Ok(None) => {}
             Err(error) => self.refuse(Some(id), &error).await,
         }
     }
 
+    /// Carries a command out unless it was already.
+    async fn answer_once(
+        &mut self,
+        id: &str,
+        command: Command,
+    ) -> Result<Option<Answer>, EngineError> {
+        let session = command.changes().filter(|_| repeats::is_for(&command));
+        let Some(session) = session else {
+            return self.answer(id, command, &mut None).await;
+        };
+        let session = from_wire::session(session)?;
+        self.may_change(session)?;
+        let key = (key_of(id), from_wire::digest(&command));
+        let repeats = Arc::clone(&self.host.0.repeats);
+        match repeats.look(session, key).await? {
+            Before::Answered(answer) => Ok(Some(answer)),
+            Before::New(claim) => {
+                let mut claim = Some(claim);
+                let answer = self.answer(id, command, &mut claim).await?;
+                if let (Some(answer), Some(claim)) = (&answer, claim) {
+                    claim.done(answer);
+                }
+                Ok(answer)
+            }
+        }
+    }
+
     /// The model is asked beside what else this connection does; the answer comes when it has said it.
-    fn compact(&mut self, id: String, session: SessionId) {
+    fn compact(&mut self, id: String, session: SessionId, claim: Option<Claim>) {
         let engine = self.host.engine().clone();
         let outgoing = self.outgoing.clone();
         self.waits.retain(|wait| !wait.is_finished());
         self.waits.push(tokio::spawn(async move {
             let frame = match engine.compact(session).await {
-                Ok(()) => FromHost::answer(id, Answer::Done { changed: true }),
+                Ok(()) => {
+                    let answer = Answer::Done { changed: true };
+                    if let Some(claim) = claim {
+                        claim.done(&answer);
+                    }
+                    FromHost::answer(id, answer)
+                }
                 Err(error) => FromHost::OperationError {
                     command_id: Some(id),
                     error: to_wire::error(&error),
@@ -318,7 +360,7 @@ impl Connection {
         }
         self.waits.drain(..).for_each(|wait| wait.abort());
         let attached: Vec<String> = self.sessions.drain().map(|(_, held)| held.name).collect();
-        let own: Vec<SessionId> = self.own.drain().collect();
+        let own: Vec<Viewing> = self.own.drain().map(|(_, viewing)| viewing).collect();
         if attached.is_empty() && own.is_empty() {
             return;
         }
@@ -327,12 +369,7 @@ impl Connection {
         tokio::spawn(async move {
             tokio::time::sleep(GRACE).await;
             host.0.attachments.look();
-            for session in own {
-                if !host.0.attachments.is_followed(session) {
-                    // A session that is gone, or not at work, has nothing to interrupt.
-                    let _interrupted = host.engine().interrupt(session, true).await;
-                }
-            }
+            drop(own);
         });
     }
 }

@@ -21,6 +21,7 @@ use crate::catalog::FolderCatalog;
 use crate::connection;
 use crate::doors::Doors;
 use crate::from_wire;
+use crate::repeats::Repeats;
 use crate::settings::{ConfiguredProvider, Settings, SettingsError};
 use crate::streams::Streams;
 
@@ -91,7 +92,8 @@ pub(crate) struct Shared {
     pub(crate) models: Arc<ProviderModels>,
     connections: AtomicUsize,
     pub(crate) streams: Streams,
-    pub(crate) attachments: Attachments,
+    pub(crate) attachments: Arc<Attachments>,
+    pub(crate) repeats: Arc<Repeats>,
     going_away: watch::Sender<Option<String>>,
     pub(crate) doors: Doors,
 }
@@ -171,11 +173,13 @@ impl Host {
             compact_at: settings.compact_at,
         })
         .await?;
-        let streams = Streams::new(engine.clone());
+        let attachments = Arc::new(Attachments::new());
+        let streams = Streams::new(engine.clone(), Arc::clone(&attachments));
         Ok(Self(Arc::new(Shared {
             engine,
             streams,
-            attachments: Attachments::new(),
+            attachments,
+            repeats: Arc::default(),
             program,
             state_folder,
             settings_file,

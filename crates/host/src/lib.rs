@@ -18,6 +18,7 @@ mod ledger;
 mod outgoing;
 mod outside;
 mod questions;
+mod repeats;
 mod settings;
 mod streams;
 mod to_wire;

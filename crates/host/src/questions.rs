@@ -4,13 +4,26 @@
 use attache_engine::parts::RowFilter;
 use attache_engine::{EngineError, EngineHandle, SessionRow};
 use attache_protocol::{
-    AgentView, Answer, FRAME_LIMIT, HistoryPage, LimitView, QueueRef, ReceiptView, encoded_len,
+    AgentView, Answer, FRAME_LIMIT, HistoryPage, LimitView, QueueRef, ReceiptView, Runtime,
+    encoded_len,
 };
 use attache_session::{
     Answer as Decided, Command as Rule, ErrorCode, Immediacy, Position, QueueId, SessionId,
 };
 
 use crate::{from_wire, streams, to_wire};
+
+/// Whether a session runs here. What is no id, is not there, or cannot be read is unavailable alike.
+pub(crate) fn runtime(engine: &EngineHandle, session_id: &str) -> Answer {
+    let session = from_wire::session(session_id);
+    let row = session.and_then(|session| engine.row(session));
+    let runtime = match row {
+        Ok(row) if row.view.is_live() => Runtime::Running,
+        Ok(_) => Runtime::NotRunning,
+        Err(_) => Runtime::Unavailable,
+    };
+    Answer::Runtime { runtime }
+}
 
 /// Sessions that an ambiguous id is answered with.
 const CANDIDATES: usize = 5;

@@ -95,6 +95,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         spent,
         context_tokens,
         bounds,
+        continue_in_background,
     } = &*view.summary;
     let live = view.turn().is_some();
     let mut waiting_for: Vec<String> = engine
@@ -134,6 +135,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         waiting_for,
         generation: generation.0,
         paused: bounds.paused,
+        continue_in_background: *continue_in_background,
     }
 }
 

@@ -66,7 +66,7 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, InvalidMessage> {
 }
 
 /// How deep the brackets of a text go, those inside strings left out.
-fn depth(bytes: &[u8]) -> usize {
+pub(crate) fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     let (mut in_string, mut escaped) = (false, false);
     for byte in bytes {

@@ -206,15 +206,43 @@ pub enum Command {
         #[serde(default)]
         read_only: bool,
     },
-    /// End an attachment at once; answered by `done`.
+    /// The same, and start the session first if it is stopped. An epoch that is just being ended is over before the next one
+    /// starts.
+    StartOrAttach {
+        /// The session.
+        session_id: String,
+        /// The attachment that the viewer had before its connection was lost; none attaches anew.
+        resume: Option<Resume>,
+        /// Variables of the viewer's surroundings for a start.
+        environment: BTreeMap<String, String>,
+    },
+    /// End an attachment at once; answered by `done`. The last viewer's leaving ends the session unless it continues in the
+    /// background or something else holds it.
     Detach {
         /// The session.
         session_id: String,
     },
-    /// Leave a session that this connection created to go on by itself; answered by `done`.
-    Leave {
+    /// Whether a session runs at this host; answered by `runtime`. One that may not be seen is as one that is not there.
+    QueryStatus {
         /// The session.
         session_id: String,
+    },
+    /// Whether a session goes on when its last viewer has left; answered by `done`. Switched off with nobody looking on it
+    /// ends at once, unless something else holds it.
+    SetRetention {
+        /// The session.
+        session_id: String,
+        /// Whether it goes on.
+        continue_in_background: bool,
+    },
+    /// Whether the model is offered a tool, from the session's next run on; answered by `done`.
+    SetToolEnabled {
+        /// The session.
+        session_id: String,
+        /// The tool's name.
+        tool: String,
+        /// Whether it is offered.
+        enabled: bool,
     },
     /// Watch rows: answered by `done`, then a snapshot of the tree, then deltas.
     WatchTree {
@@ -241,6 +269,16 @@ impl Command {
         }
     }
 
+    /// Attaches anew, to look only.
+    #[must_use]
+    pub fn look(session_id: impl Into<String>) -> Self {
+        Self::Attach {
+            session_id: session_id.into(),
+            resume: None,
+            read_only: true,
+        }
+    }
+
     /// The session that it changes; none for one that only asks, or that makes a new session.
     #[must_use]
     pub fn changes(&self) -> Option<&str> {
@@ -256,6 +294,9 @@ impl Command {
             | Self::Interrupt { session_id, .. }
             | Self::Compact { session_id, .. }
             | Self::SetBudget { session_id, .. }
+            | Self::SetRetention { session_id, .. }
+            | Self::SetToolEnabled { session_id, .. }
+            | Self::StartOrAttach { session_id, .. }
             | Self::Terminate { session_id }
             | Self::Delete { session_id } => Some(session_id),
             Self::CreateSession(_)
@@ -270,7 +311,7 @@ impl Command {
             | Self::Wait { .. }
             | Self::Attach { .. }
             | Self::Detach { .. }
-            | Self::Leave { .. }
+            | Self::QueryStatus { .. }
             | Self::WatchTree { .. }
             | Self::ListAgents { .. }
             | Self::HostStatus {} => None,
@@ -347,6 +388,18 @@ pub enum QueueRef {
     },
 }
 
+/// Whether a session runs at a host.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Runtime {
+    /// It has an epoch there.
+    Running,
+    /// It is stored there and stopped.
+    NotRunning,
+    /// It is not there, or may not be seen.
+    Unavailable,
+}
+
 /// How far a wait goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -377,6 +430,11 @@ pub enum Answer {
         attachment: String,
         /// Whether the stream goes on where the viewer stood; otherwise a snapshot follows.
         replays: bool,
+    },
+    /// Whether a session runs here.
+    Runtime {
+        /// That.
+        runtime: Runtime,
     },
     /// Input was accepted: it is stored and cannot be lost.
     Accepted {

@@ -6,6 +6,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::command::{Answer, Command};
+use crate::detail::{
+    AgentInformation, ChildView, OwnershipView, RetentionView, SessionDetail, ToolView,
+    UsageTotals, ViewerView,
+};
 use crate::error::WireError;
 use crate::history::{HistoryItem, RunningItem};
 use crate::session::{QueueView, SessionView};
@@ -109,7 +113,7 @@ pub enum FromHost {
         epoch: Option<String>,
         /// The position in its stream.
         sequence: u64,
-        /// Why: `terminated`, `disposed`, `parent-ended`, `host-shutdown` or `host-restart`.
+        /// Why: `terminated`, `disposed`, `parent-ended`, `host-shutdown`, `host-restart` or `last-viewer-left`.
         reason: String,
     },
     /// The host ends; what is stored stays. Nothing follows.
@@ -149,6 +153,8 @@ pub struct Snapshot {
     pub running: Option<RunningItem>,
     /// Every queue; empty for a tree.
     pub queues: Vec<QueueView>,
+    /// The rest of an attached session; none for a tree.
+    pub detail: Option<Box<SessionDetail>>,
 }
 
 /// One step of a stream.
@@ -203,6 +209,41 @@ pub enum Patch {
     QueueGone {
         /// The queue.
         queue_id: String,
+    },
+    /// The agent is now this.
+    InformationPut {
+        /// The agent.
+        information: Box<AgentInformation>,
+    },
+    /// The session has used this so far.
+    UsagePut {
+        /// The totals.
+        usage: UsageTotals,
+    },
+    /// The tools and their switches are now these.
+    ToolsPut {
+        /// All of them.
+        tools: Vec<ToolView>,
+    },
+    /// A child is now like this: it joined, or it is held or given up.
+    ChildPut {
+        /// The child.
+        child: ChildView,
+    },
+    /// These look on.
+    ViewersPut {
+        /// All of them.
+        viewers: Vec<ViewerView>,
+    },
+    /// What happens when nobody looks on any more is now this.
+    RetentionPut {
+        /// The preference.
+        retention: RetentionView,
+    },
+    /// The session is now that one's.
+    OwnershipPut {
+        /// The owner.
+        ownership: OwnershipView,
     },
     /// The session's row is now like this.
     SessionPut {

@@ -7,6 +7,7 @@
 
 mod codec;
 mod command;
+mod detail;
 mod ends;
 mod error;
 mod frame;
@@ -18,7 +19,11 @@ mod session;
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len};
 pub use command::{
     AgentView, Answer, Command, HostView, LimitView, NewSession, QueueRef, Reach, ReceiptView,
-    Resume, StreamPlace,
+    Resume, Runtime, StreamPlace,
+};
+pub use detail::{
+    AgentInformation, ChildView, OwnershipView, RetentionView, SessionDetail, ToolView,
+    UsageTotals, ViewerView,
 };
 pub use ends::{
     Attachment, CHUNK_LIMIT, GRACE_MILLIS, Heard, HostStream, Mirror, Seen, Taken, TreeMirror,

@@ -103,6 +103,8 @@ pub struct SessionView {
     pub generation: u64,
     /// Whether nothing is spawned in its tree until somebody lets it go on.
     pub paused: bool,
+    /// Whether it goes on when its last viewer has left.
+    pub continue_in_background: bool,
 }
 
 /// When a queue's input may be taken.

@@ -12,6 +12,7 @@ use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::mail::{Mail, MailId, NewMail, Notice};
 use crate::outcome::{EndReason, StopReason};
 use crate::queue::{Immediacy, Origin, QueuedItem};
+use crate::settings::{Holder, Setting};
 use crate::turn::{Cut, NewCall, StepText};
 
 /// What can be asked of a session. Every command is decided by [`crate::decide()`].
@@ -134,6 +135,11 @@ pub enum Command {
         /// Whether nothing is spawned from now on; none leaves it as it is.
         paused: Option<bool>,
     },
+    /// Change a setting.
+    Set {
+        /// Which, and to what.
+        setting: Setting,
+    },
     /// A limit that stands here is nearly used up; the session is told of it once.
     NearlySpent {
         /// The limit.
@@ -182,6 +188,15 @@ pub enum Command {
     Stop {
         /// Why.
         reason: StopReason,
+        /// What the open turn has streamed so far.
+        partial: Option<StepText>,
+    },
+    /// End the epoch because nobody looks on any more, unless it is to go on by itself or something holds it.
+    StopUnviewed {
+        /// What holds it from outside of its own state: descendants at work, notices that lie unread.
+        held_by: Vec<Holder>,
+        /// What held it since its last viewer left.
+        waited_for: Vec<Holder>,
         /// What the open turn has streamed so far.
         partial: Option<StepText>,
     },
@@ -426,6 +441,21 @@ pub enum Rejected {
     /// The session was given up and not acquired since.
     #[error("this session gave up its hold on the child")]
     Disposed,
+    /// A session's name with nothing in it, or a long one.
+    #[error("a session's name has 1 to {most} characters")]
+    SessionName {
+        /// The most that it may have.
+        most: usize,
+    },
+    /// A model without a name.
+    #[error("the model has no name")]
+    ModelName,
+    /// Another tool cannot be switched off.
+    #[error("at most {most} tools can be switched off")]
+    TooManySwitchedOff {
+        /// The most.
+        most: usize,
+    },
     /// A session can't be its own parent or an ancestor's parent.
     #[error("a session cannot hold itself or its ancestor")]
     Circle,

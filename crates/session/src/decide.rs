@@ -1,6 +1,6 @@
 //! What a command does to a state: the one entrance, and the draft that all rules write into.
 //!
-//! The rules are grouped by topic: [`bounds`] (limits of a tree), [`input`] (queues), [`run`] (turns), [`lifecycle`] (epochs),
+//! The rules are grouped by topic: [`bounds`] (limits of a tree), [`settings`], [`input`] (queues), [`run`] (turns), [`lifecycle`] (epochs),
 //! [`lineage`] (children, holds, watches, sending) and [`mail`] (taking). After each of them the
 //! same two steps follow: a live session with deliverable input starts a turn, and a session that
 //! has settled tells its watchers. Both are part of the same append as their cause.
@@ -11,6 +11,7 @@ mod lifecycle;
 mod lineage;
 mod mail;
 mod run;
+mod settings;
 
 pub use self::mail::notice_header;
 
@@ -85,9 +86,20 @@ pub fn decide_within(
         }
         Command::Start { epoch } => lifecycle::start(&mut draft, *epoch),
         Command::Stop { reason, partial } => {
-            lifecycle::stop(&mut draft, *reason, partial.as_ref(), ids);
+            lifecycle::stop(&mut draft, *reason, &[], partial.as_ref(), ids);
             Ok(Answer::Done)
         }
+        Command::StopUnviewed {
+            held_by,
+            waited_for,
+            partial,
+        } => Ok(lifecycle::stop_unviewed(
+            &mut draft,
+            held_by,
+            waited_for,
+            partial.as_ref(),
+            ids,
+        )),
         Command::EndWith { parents, partial } => Ok(lifecycle::end_with(
             &mut draft,
             parents,
@@ -108,6 +120,7 @@ pub fn decide_within(
             before,
         } => run::compact(&mut draft, *turn, *cut, step, restated, *before),
         Command::SetBounds { change, paused } => Ok(bounds::set(&mut draft, change, *paused)),
+        Command::Set { setting } => settings::set(&mut draft, setting),
         Command::NearlySpent { limit, used, most } => {
             Ok(bounds::nearly_spent(&mut draft, *limit, *used, *most, ids))
         }

@@ -15,6 +15,7 @@ use crate::ledger::CallReport;
 use crate::outcome::{EndReason, StopReason};
 use crate::picture::Picture;
 use crate::queue::{Immediacy, QueuedItem};
+use crate::settings::{Holder, Settings};
 use crate::time::Timestamp;
 use crate::turn::{Cut, NewCall, StepText};
 
@@ -108,6 +109,8 @@ pub enum Event {
     Stopped {
         /// Why.
         reason: StopReason,
+        /// What it went on for after its last viewer had left, and that was over by now.
+        waited_for: Vec<Holder>,
     },
     /// Input was accepted into a queue, at its end.
     Queued {
@@ -224,6 +227,11 @@ pub enum Event {
         /// All of it.
         bounds: Arc<Bounds>,
     },
+    /// Its settings are these from here on.
+    SettingsSet {
+        /// All of them.
+        settings: Arc<Settings>,
+    },
     /// A note for people: never sent to the model.
     Noted {
         /// A stable code, as in the list of errors, or the end reason that it explains.
@@ -333,6 +341,7 @@ kinds! {
     TurnEnded = "turn-ended",
     Compacted = "compacted",
     BoundsSet = "bounds-set",
+    SettingsSet = "settings-set",
     Noted = "noted",
     WatchSet = "watch-set",
     WatchEnded = "watch-ended",

@@ -126,6 +126,8 @@ named! {
         HostShutdown = "host-shutdown",
         /// Its host was gone; written by the next life of the host.
         HostRestart = "host-restart",
+        /// Nobody looked on any more, nothing else held it, and it was not to go on by itself.
+        LastViewerLeft = "last-viewer-left",
     }
 }
 
@@ -134,7 +136,7 @@ impl StopReason {
     #[must_use]
     pub fn ends_runs_as(self) -> EndReason {
         match self {
-            Self::HostShutdown => EndReason::Interrupted,
+            Self::HostShutdown | Self::LastViewerLeft => EndReason::Interrupted,
             Self::HostRestart => EndReason::HostRestart,
             Self::Terminated | Self::Disposed | Self::ParentEnded => EndReason::Cancelled,
         }

@@ -11,6 +11,7 @@ use crate::id::{CallId, Epoch, ItemId, Position, QueueId, SessionId, TurnId};
 use crate::lineage::{Child, Parent, Watch, Watcher};
 use crate::outcome::{EndReason, Outcome, StopReason};
 use crate::queue::{Queue, QueuedItem};
+use crate::settings::{Holder, Settings};
 use crate::summary::SideEffects;
 use crate::text::{RESULT_PREVIEW_CHARS, preview};
 use crate::time::Timestamp;
@@ -70,6 +71,8 @@ pub struct State {
     pub cut: Cut,
     /// What binds its tree.
     pub bounds: Arc<Bounds>,
+    /// What people set for it.
+    pub settings: Arc<Settings>,
 }
 
 impl State {
@@ -105,6 +108,7 @@ impl State {
             context_tokens: None,
             cut: Cut::default(),
             bounds: Arc::default(),
+            settings: Arc::default(),
         }
     }
 
@@ -135,6 +139,32 @@ impl State {
     #[must_use]
     pub fn outcome(&self) -> Option<Outcome> {
         self.end_reason.map(EndReason::outcome)
+    }
+
+    /// Its name for people; empty before it is born.
+    #[must_use]
+    pub fn name(&self) -> Arc<str> {
+        let born = || self.created.as_ref().map(|born| Arc::clone(&born.name));
+        let set = self.settings.name.clone();
+        set.or_else(born).unwrap_or_default()
+    }
+
+    /// The model of its next run as `PROVIDER/MODEL`; empty before it is born, or where no turns run.
+    #[must_use]
+    pub fn model(&self) -> Arc<str> {
+        let born = || self.created.as_ref().map(|born| Arc::clone(&born.model));
+        let set = self.settings.model.clone();
+        set.or_else(born).unwrap_or_default()
+    }
+
+    /// Whether its epoch ends when nobody looks on. `held_by` is what holds it that is not in its own state. A turn of its
+    /// own is no holder, and a session with parents follows them and not its viewers.
+    #[must_use]
+    pub fn ends_unviewed(&self, held_by: &[Holder]) -> bool {
+        let follows = !self.parents.is_empty();
+        let waits = self.watches.iter().any(|watch| watch.target != self.id);
+        let is_held = follows || waits || !held_by.is_empty();
+        self.is_live() && !self.settings.continue_in_background && !is_held
     }
 
     /// How many items of input may start a turn.
@@ -210,13 +240,16 @@ impl State {
                         ..Bounds::default()
                     });
                 }
+                if created.continue_in_background {
+                    Arc::make_mut(&mut self.settings).continue_in_background = true;
+                }
                 self.created = Some(Arc::clone(created));
             }
             Event::Started { epoch } => {
                 self.epoch = Some(*epoch);
                 self.stop = None;
             }
-            Event::Stopped { reason } => {
+            Event::Stopped { reason, .. } => {
                 self.epoch = None;
                 self.stop = Some(*reason);
                 self.turn = None;
@@ -357,6 +390,7 @@ impl State {
                 self.cut = *cut;
             }
             Event::BoundsSet { bounds } => self.bounds = Arc::clone(bounds),
+            Event::SettingsSet { settings } => self.settings = Arc::clone(settings),
             Event::Noted { .. } | Event::Sent { .. } | Event::Unknown { .. } => {}
         }
     }

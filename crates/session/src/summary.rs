@@ -66,6 +66,8 @@ pub struct Summary {
     pub context_tokens: Option<u64>,
     /// What binds its tree.
     pub bounds: Arc<Bounds>,
+    /// Whether it goes on when its last viewer has left.
+    pub continue_in_background: bool,
 }
 
 impl Summary {
@@ -74,9 +76,9 @@ impl Summary {
     pub fn of(state: &State) -> Option<Self> {
         let created = state.created.as_ref()?;
         Some(Self {
-            name: Arc::clone(&created.name),
+            name: state.name(),
             agent: Arc::clone(&created.agent),
-            model: Arc::clone(&created.model),
+            model: state.model(),
             working_directory: Arc::clone(&created.working_directory),
             takes_input: created.takes_input && created.runs_turns,
             runs_turns: created.runs_turns,
@@ -111,6 +113,7 @@ impl Summary {
             spent: state.spent,
             context_tokens: state.context_tokens,
             bounds: Arc::clone(&state.bounds),
+            continue_in_background: state.settings.continue_in_background,
         })
     }
 }

@@ -27,7 +27,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
     let session = match id {
         Some(id) => find::session(&link.client, &id).await?,
         None => {
-            let new = new_session(&choice, None, true)?;
+            let new = new_session(&choice, None, false)?;
             match link
                 .client
                 .ask(Command::CreateSession(Box::new(new)))
@@ -65,6 +65,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
                     link.beside(delete).await?;
                 }
                 detach(&mut link, &talk.session.session_id).await?;
+                talk.goodbye();
                 return Ok(0);
             }
             Some(text) if text.trim().is_empty() => {}
@@ -119,6 +120,22 @@ impl Talk<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Says what becomes of the session, where that can be told.
+    fn goodbye(&self) {
+        let Some(detail) = &self.mirror.detail else {
+            return;
+        };
+        let others = detail.viewers.len() > 1;
+        if others || detail.retention.continue_in_background || self.mirror.items.is_empty() {
+            return;
+        }
+        let id = short(&self.session.session_id);
+        self.output.note(&format!(
+            "nobody looks at session {id} any more, so it ends; `attache chat {id}` goes on with it, and `attache \
+             background {id} on` lets such a session go on by itself"
+        ));
     }
 
     /// Asks a person for the next line; a program needs no asking.
@@ -192,7 +209,7 @@ impl Talk<'_> {
                     let anew = Command::attach(self.session.session_id.clone());
                     drop(link.client.post(anew).await?);
                 }
-                Seen::Queues => {}
+                Seen::Queues | Seen::Detail => {}
                 Seen::Text(text) => {
                     self.output.answer(&text);
                     self.open_line = true;

@@ -1,4 +1,4 @@
-//! `start`, `compact`, `interrupt`, `terminate` and `rm`: what is done to one session from outside.
+//! `start`, `compact`, `background`, `interrupt`, `terminate` and `rm`: what is done to one session from outside.
 
 use std::io::{BufRead, IsTerminal};
 
@@ -6,6 +6,7 @@ use attache_client::protocol::{Command, Status};
 use serde_json::json;
 
 use super::{done, session};
+use crate::cli::Switch;
 use crate::fail::Failure;
 use crate::link;
 use crate::output::Output;
@@ -79,6 +80,27 @@ pub(crate) async fn terminate(id: &str, output: &Output) -> Result<u8, Failure> 
         changed,
         "was stopped already",
     );
+    Ok(0)
+}
+
+pub(crate) async fn background(id: &str, switch: Switch, output: &Output) -> Result<u8, Failure> {
+    let (link, session) = session(id).await?;
+    let ask = Command::SetRetention {
+        session_id: session.session_id.clone(),
+        continue_in_background: switch == Switch::On,
+    };
+    let changed = done(&link.client, ask).await?;
+    let (now, was) = match switch {
+        Switch::On => (
+            "goes on when nobody looks at it",
+            "went on without viewers already",
+        ),
+        Switch::Off => (
+            "ends when its last viewer has left",
+            "ended with its last viewer already",
+        ),
+    };
+    told(output, &session.session_id, now, changed, was);
     Ok(0)
 }
 

@@ -6,7 +6,7 @@ use attache_client::protocol::{
 use attache_client::{Client, ClientError, Mirror, Seen};
 use serde_json::{Value, json};
 
-use super::{attach, detach, session};
+use super::{detach, look, session};
 use crate::cli::Events;
 use crate::fail::Failure;
 use crate::output::Output;
@@ -53,7 +53,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
     }
     // Attached first, read then. The stream only tells that there is more; what is shown is always
     // read from the record, so that a viewer who was too slow misses nothing.
-    attach(&link.client, &session_id).await?;
+    look(&link.client, &session_id).await?;
     let mut after = after;
     let mut mirror = Mirror::default();
     let mut ended = false;
@@ -86,8 +86,8 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
                             && after.as_ref().is_none_or(|after| item.at > *after);
                     }
                     Seen::Terminal(_) => (more, ended) = (true, true),
-                    Seen::Lost => drop(client.post(Command::attach(&session_id)).await?),
-                    Seen::Gap | Seen::Text(_) | Seen::Queues | Seen::Session(_) => {}
+                    Seen::Lost => drop(client.post(Command::look(&session_id)).await?),
+                    Seen::Gap | Seen::Text(_) | Seen::Queues | Seen::Detail | Seen::Session(_) => {}
                 }
             }
         }

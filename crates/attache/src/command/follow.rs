@@ -69,11 +69,6 @@ pub(crate) async fn run(
     let rows = unless_gone(rows)?.unwrap_or_default();
     let total = Total::of_tree(&rows);
     let tree = if watches_tree { rows } else { Vec::new() };
-    // It has come to its end: whoever goes on with it now is not to be interrupted by our leaving.
-    let leave = Command::Leave {
-        session_id: session_id.clone(),
-    };
-    unless_gone(link.beside(client.ask(leave)).await)?;
     super::detach(&mut link, &session_id).await?;
     shown.session(&session);
     let text = shown.answer.clone();
@@ -321,7 +316,7 @@ impl<'a> Shown<'a> {
                         .post(Command::attach(self.session_id.clone()))
                         .await?,
                 ),
-                Seen::Queues => {}
+                Seen::Queues | Seen::Detail => {}
                 Seen::Text(text) => self.text(&text),
                 Seen::Item { item, streamed } => self.item(link, *item, streamed).await?,
                 Seen::Session(session) => self.session(&session),

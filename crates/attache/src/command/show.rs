@@ -5,7 +5,7 @@ use attache_client::{Client, ClientError, Mirror};
 use serde_json::Value;
 
 use super::events::line;
-use super::{attach, budget, detach, ledger, session};
+use super::{budget, detach, ledger, look, session};
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::safe::in_line;
@@ -13,7 +13,7 @@ use crate::shape::{self, Total};
 
 pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result<u8, Failure> {
     let (mut link, found) = session(id).await?;
-    attach(&link.client, &found.session_id).await?;
+    look(&link.client, &found.session_id).await?;
     let mut mirror = Mirror::default();
     while mirror.session.is_none() {
         match link.next().await {
@@ -27,6 +27,7 @@ pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result
     detach(&mut link, &found.session_id).await?;
     let session = mirror.session.as_ref().unwrap_or(&found);
     let mut value = shape::session(session);
+    value["continue_in_background"] = session.continue_in_background.into();
     value["root_session_id"] = session.root_session_id.clone().into();
     value["ownership_generation"] = session.generation.into();
     value["waiting_for"] = session.waiting_for.clone().into();

@@ -35,6 +35,7 @@ fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
         "chat" | "tree" | "show" | "wait" | "events" | "start" | "interrupt" | "terminate"
         | "compact" | "budget" | "pause" | "resume" => Some(vec![id]),
         "send" => Some(vec![id, "text"]),
+        "background" => Some(vec![id, "on"]),
         "rm" => Some(vec![id, "--yes"]),
         "mcp" => Some(vec!["--root", id]),
         "demo" | "run" | "serve" | "restart" | "ls" | "agents" | "doctor" | "completions" => None,
@@ -217,6 +218,9 @@ fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)>
         ],
         // It is what doctor looks at: it tells of any.
         ("doctor", "--model") => &[],
+        ("background", "<SWITCH>") => {
+            &[("maybe", 2, "possible values"), ("", 2, "possible values")]
+        }
         ("completions", "<SHELL>") => &[("ksh", 2, "possible values")],
         other => panic!("{other:?} is new: say here what is no good for it"),
     };
@@ -244,6 +248,7 @@ fn line_with<'a>(
     match command {
         "run" => line.push(with("<PROMPT>", "x")),
         "send" => line.extend([with("<ID>", id), with("<TEXT>", "x")]),
+        "background" => line.extend([with("<ID>", id), with("<SWITCH>", "on")]),
         "completions" => line.push(with("<SHELL>", "bash")),
         "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" | "compact"
         | "pause" | "resume" => {

@@ -14,7 +14,7 @@ use crate::stub::{
 
 /// Stored kinds of the walk, each with the numbers of its appends that are tried. The first append
 /// of a session holds the first five; their second is a later one, alone.
-const POINTS: [(&str, &[u32]); 23] = [
+const POINTS: [(&str, &[u32]); 24] = [
     ("created", &[1, 2]),
     ("started", &[1, 2]),
     ("queued", &[1, 2]),
@@ -36,6 +36,7 @@ const POINTS: [(&str, &[u32]); 23] = [
     ("queue-set", &[1]),
     ("compacted", &[1]),
     ("bounds-set", &[1]),
+    ("settings-set", &[1]),
     ("noted", &[1]),
     ("stopped", &[1]),
 ];
@@ -159,6 +160,10 @@ fn killed_at(point: &str) {
         }
         if point.starts_with("bounds-set") {
             house.run(&["budget", id, "tokens=100000,agents=9"]);
+        }
+        if point.starts_with("settings-set") {
+            house.run(&["background", id, "on"]);
+            house.run(&["background", id, "off"]);
         }
         house.run(&["terminate", id]);
     }

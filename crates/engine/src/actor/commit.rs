@@ -2,7 +2,7 @@
 //! store refuses is decided again, or part by part.
 
 use attache_session::{
-    Command, Epoch, Generation, SessionId, State, StepText, StopReason, Summary,
+    Command, Epoch, Generation, Holder, SessionId, State, StepText, StopReason, Summary,
 };
 use attache_store::{Append, Born, Refused};
 
@@ -82,6 +82,16 @@ impl Actor<'_> {
                 Command::Stop { reason, partial } => {
                     *partial = self.cut_off(&plan.scratch, *reason);
                 }
+                Command::StopUnviewed {
+                    held_by, partial, ..
+                } => {
+                    let held = self.shared.held_from_outside(self.session);
+                    // What cannot be read is decided when it can.
+                    *held_by = held.map_or(vec![Holder::Children], |(holders, _)| holders);
+                    if plan.scratch.ends_unviewed(held_by) {
+                        *partial = self.cut_off(&plan.scratch, StopReason::LastViewerLeft);
+                    }
+                }
                 Command::EndWith { parents, partial } if !plan.scratch.is_held_beside(parents) => {
                     *partial = self.cut_off(&plan.scratch, StopReason::ParentEnded);
                 }
@@ -123,7 +133,7 @@ impl Actor<'_> {
     fn cut_off(&self, state: &State, reason: StopReason) -> Option<StepText> {
         let turn = state.turn.as_ref()?.id;
         self.mailbox.cancel(Some(turn), reason.ends_runs_as());
-        let model = &state.created.as_ref()?.model;
+        let model = &state.model();
         let same = self.mailbox.live.read(|live| live.turn == turn.0);
         if same {
             streamed(self.mailbox, model)

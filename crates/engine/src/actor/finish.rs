@@ -92,6 +92,7 @@ impl Actor<'_> {
                     shared.places.set_most(self.session, most);
                 }
                 Event::Stopped { .. } => {
+                    self.mailbox.epoch_over();
                     shared.bounds.forget(self.session);
                     shared.places.forget(self.session);
                 }

@@ -6,7 +6,8 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 
 use attache_session::{
-    Answer, BudgetChange, Command, Event, Immediacy, ItemId, Origin, QueueId, SessionId,
+    Answer, BudgetChange, Command, Event, Immediacy, ItemId, Origin, QueueId, SessionId, Setting,
+    Status,
 };
 use attache_testkit::{Gate, World};
 use serde_json::json;
@@ -323,6 +324,21 @@ pub(crate) const SCENARIOS: &[(&str, Scenario)] = &[
             })
         },
     ),
+    ("a session is set, and ends with its last viewer", |stage| {
+        Box::pin(async {
+            let root = stage.root(Some("hello")).await;
+            let engine = stage.world.engine.clone();
+            stage.world.quiet(root).await;
+            // A crash may come first, here and in what follows.
+            let _set = engine.set(root, Setting::Name("set".into()), None).await;
+            let mut feed = engine.tree_feed();
+            engine.opened(root);
+            drop(engine.view(root).await);
+            while stage.world.row(root).status != Status::Stopped {
+                feed.next().await;
+            }
+        })
+    }),
     ("a session without turns is told and reads", |stage| {
         Box::pin(async {
             let root = stage.world.turnless_root("puppet/puppet").await;

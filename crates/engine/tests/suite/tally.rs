@@ -156,7 +156,7 @@ fn of_event(event: &Event, counts: &mut Counts) {
         Event::Noted { code, .. } if **code == *"provider-error" => {
             count(counts, "a model failed");
         }
-        Event::Stopped { reason } => count(counts, &format!("stopped {reason}")),
+        Event::Stopped { reason, .. } => count(counts, &format!("stopped {reason}")),
         Event::Created(created) if !created.parents.is_empty() && !created.budget.is_none() => {
             count(counts, "a budget of a child");
         }

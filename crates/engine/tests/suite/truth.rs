@@ -273,7 +273,8 @@ fn ends_for_good(events: &[Stamped]) -> bool {
     matches!(
         next,
         Some(Event::Stopped {
-            reason: StopReason::Terminated | StopReason::Disposed | StopReason::ParentEnded
+            reason: StopReason::Terminated | StopReason::Disposed | StopReason::ParentEnded,
+            ..
         })
     )
 }

@@ -2,17 +2,19 @@
 
 use attache_engine::EngineError;
 use attache_protocol::{Answer, Command, FromHost};
-use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin};
+use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin, Setting};
 
 use super::{Connection, key_of, queues};
+use crate::repeats::Claim;
 use crate::{from_wire, ledger, questions, streams, to_wire};
 
 impl Connection {
-    /// Carries a command out; none when the answer comes later, or was sent already.
+    /// Carries a command out; none when the answer comes later, or was sent already. Whoever answers later takes the claim.
     pub(super) async fn answer(
         &mut self,
         id: &str,
         command: Command,
+        claim: &mut Option<Claim>,
     ) -> Result<Option<Answer>, EngineError> {
         if let Some(session) = command.changes() {
             self.may_change(from_wire::session(session)?)?;
@@ -27,7 +29,8 @@ impl Connection {
                 if is_unknown(engine.row(session))? {
                     self.host.create(*new).await?;
                     if !detached {
-                        self.own.insert(session);
+                        engine.opened(session);
+                        self.own.insert(session, engine.view(session).await?);
                     }
                 }
                 questions::session(&engine, session).map(Some)
@@ -86,7 +89,7 @@ impl Connection {
                 let session = from_wire::session(&session_id)?;
                 let environment = self.host.environment_of(environment);
                 engine.provide(session, environment)?;
-                self.compact(id.to_owned(), session);
+                self.compact(id.to_owned(), session, claim.take());
                 Ok(None)
             }
             Command::Interrupt { session_id, tree } => done(
@@ -175,8 +178,40 @@ impl Connection {
                 let session = from_wire::session(&session_id)?;
                 done(self.detach(session))
             }
-            Command::Leave { session_id } => {
-                done(self.own.remove(&from_wire::session(&session_id)?))
+            Command::StartOrAttach {
+                session_id,
+                resume,
+                environment,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let environment = self.host.environment_of(environment);
+                engine.provide(session, environment)?;
+                engine.start(session, None).await?;
+                self.attach(id, session, resume, false).await?;
+                Ok(None)
+            }
+            Command::QueryStatus { session_id } => {
+                Ok(Some(questions::runtime(&engine, &session_id)))
+            }
+            Command::SetRetention {
+                session_id,
+                continue_in_background,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let setting = Setting::ContinueInBackground(continue_in_background);
+                done(engine.set(session, setting, Some(key)).await? == Decided::Done)
+            }
+            Command::SetToolEnabled {
+                session_id,
+                tool,
+                enabled,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let setting = Setting::Tool {
+                    name: tool.into(),
+                    offered: enabled,
+                };
+                done(engine.set(session, setting, Some(key)).await? == Decided::Done)
             }
             Command::WatchTree { root_session_id } => {
                 let root = root_session_id

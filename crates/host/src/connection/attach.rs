@@ -7,6 +7,7 @@ use attache_protocol::{Answer, FromHost, Resume};
 use attache_session::{ErrorCode, SessionId};
 
 use super::{Connection, Held};
+use crate::attachments::Who;
 use crate::host::fresh_id;
 use crate::streams::{self, Viewer};
 
@@ -21,11 +22,20 @@ impl Connection {
     ) -> Result<(), EngineError> {
         let shared = Arc::clone(&self.host.0);
         let attachments = &shared.attachments;
+        let returns = resume.is_some();
         let back = resume.and_then(|Resume { attachment, place }| {
             let place = place.as_ref();
-            let follower = attachments.returns(&attachment, session, place, self.number)?;
+            let who = self.who(read_only);
+            let follower = attachments.returns(&attachment, session, place, who)?;
             Some((attachment, follower))
         });
+        if returns && back.is_none() && !shared.engine.row(session)?.view.is_live() {
+            // What it would come back to is over, and coming back starts nothing.
+            return Err(EngineError::unknown(session));
+        }
+        if !read_only {
+            shared.engine.opened(session);
+        }
         let (name, follower, snapshot) = match back {
             Some((name, Some(follower))) => (name, follower, None),
             other => {
@@ -37,10 +47,12 @@ impl Connection {
                     }
                 })?;
                 let name = known.unwrap_or_else(|| fresh_id().to_string());
-                attachments.reserve(name.clone(), self.number, &follower);
+                attachments.reserve(name.clone(), self.who(read_only), &follower);
                 (name, follower, Some(snapshot))
             }
         };
+        // From here on the attachment counts, and no longer that it was created here.
+        self.own.remove(&session);
         let held = Held {
             name: name.clone(),
             read_only,
@@ -70,8 +82,17 @@ impl Connection {
         Ok(())
     }
 
+    fn who(&self, read_only: bool) -> Who {
+        Who {
+            connection: self.number,
+            program: Arc::clone(&self.program),
+            read_only,
+        }
+    }
+
     /// Leaves a session at once; false when the viewer was not attached to it.
     pub(super) fn detach(&mut self, session: SessionId) -> bool {
+        self.own.remove(&session);
         let held = self.sessions.remove(&session);
         held.is_some_and(|held| self.host.0.attachments.release(&held.name, self.number))
     }

@@ -7,6 +7,7 @@ use attache_engine::{Change, EngineHandle, Observer, Snapshot};
 use attache_protocol::Patch;
 use attache_session::{Epoch, Event, QueueId, SessionId, State};
 
+use super::detail::ToldDetail;
 use crate::to_wire;
 
 /// Bytes of a piece of streamed text; escaped it may take six times as many.
@@ -19,6 +20,7 @@ pub(super) struct Feed {
     pub(super) observer: Observer,
     /// Revisions of the queues as they were told last.
     revisions: HashMap<QueueId, u32>,
+    detail: ToldDetail,
 }
 
 /// What a stream is told.
@@ -47,6 +49,7 @@ impl Feed {
             session: snapshot.state.id,
             observer,
             revisions: queues.map(|queue| (queue.id, queue.revision)).collect(),
+            detail: ToldDetail::of(&snapshot.state),
         }
     }
 
@@ -80,7 +83,7 @@ impl Feed {
                     if let Some(item) = to_wire::item(item.position, &item.event) {
                         told.push(record(Patch::ItemPut { item }));
                     }
-                    if let Event::Stopped { reason } = item.event.event {
+                    if let Event::Stopped { reason, .. } = item.event.event {
                         ends = Some(Told::Ends(reason.as_str()));
                     }
                     told.push(Told::Mark(before + index as u64 + 1));
@@ -90,6 +93,8 @@ impl Feed {
         }
         if let Some(state) = newest {
             self.queues(&state, &mut told);
+            let changes = self.detail.changes(&self.engine, &state);
+            told.extend(changes.into_iter().map(record));
             if let Ok(row) = self.engine.row_as_of(&state) {
                 let session = Box::new(to_wire::session(&self.engine, &row));
                 told.push(record(Patch::SessionPut { session }));

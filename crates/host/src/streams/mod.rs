@@ -1,6 +1,7 @@
 //! What viewers of sessions are sent. Each observed session has one stream, whose frames are encoded once; a viewer is a
 //! place in it. A viewer that reads too slowly falls off the window and begins anew with a snapshot, and nobody else waits.
 
+mod detail;
 mod feed;
 mod pump;
 mod tree;
@@ -12,12 +13,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use attache_engine::parts::PageQuery;
 use attache_engine::{EngineError, EngineHandle, Observed, Observer, Snapshot as Now};
 use attache_protocol::{
-    FRAME_LIMIT, FromHost, HistoryItem, HostStream, Snapshot, Stream, StreamPlace, Taken,
-    WINDOW_LIMIT, encode, encoded_len,
+    FRAME_LIMIT, FromHost, HistoryItem, HostStream, Patch, Snapshot, Stream, StreamPlace, Taken,
+    ViewerView, WINDOW_LIMIT, encode, encoded_len,
 };
 use attache_session::SessionId;
 use tokio::sync::watch;
 
+use crate::attachments::Attachments;
 use crate::to_wire;
 use feed::{Feed, Told};
 
@@ -36,6 +38,7 @@ const ALL_WINDOWS: usize = 16 * WINDOW_LIMIT;
 /// The streams of a host.
 pub(crate) struct Streams {
     engine: EngineHandle,
+    attachments: Arc<Attachments>,
     open: Mutex<HashMap<SessionId, Weak<SharedStream>>>,
     /// Shared by all windows.
     windows: Arc<Windows>,
@@ -63,6 +66,8 @@ struct Inner {
     marks: VecDeque<(u64, u64)>,
     /// What was missed by all: nothing more is put into it.
     is_broken: bool,
+    /// Which of the lists of viewers was told last.
+    viewers: u64,
 }
 
 /// A viewer's place in a stream.
@@ -74,9 +79,10 @@ pub(crate) struct Follower {
 }
 
 impl Streams {
-    pub(crate) fn new(engine: EngineHandle) -> Self {
+    pub(crate) fn new(engine: EngineHandle, attachments: Arc<Attachments>) -> Self {
         Self {
             engine,
+            attachments,
             open: Mutex::default(),
             windows: Arc::default(),
         }
@@ -143,6 +149,7 @@ impl Streams {
         }
         history.reverse();
         let row = self.engine.row_as_of(&now.state)?;
+        let viewers = self.attachments.viewers(now.state.id);
         Ok(FromHost::Snapshot(Box::new(Snapshot {
             stream: Stream::Session,
             epoch: now.epoch.map(|epoch| epoch.to_string()),
@@ -152,6 +159,7 @@ impl Streams {
             more_history,
             running: to_wire::running(&now.live),
             queues: now.state.queues.iter().map(to_wire::queue).collect(),
+            detail: detail::whole(&self.engine, &now.state, row.generation, viewers).map(Box::new),
         })))
     }
 }
@@ -170,6 +178,7 @@ impl SharedStream {
                 marks: VecDeque::from([(snapshot.records(), first)]),
                 feed,
                 is_broken: false,
+                viewers: 0,
             }),
         }
     }
@@ -186,6 +195,21 @@ impl SharedStream {
     /// Rings whenever there may be something to take.
     pub(crate) fn bell(&self) -> watch::Receiver<u64> {
         self.bell.clone()
+    }
+
+    /// Others look on than before; `version` counts the lists.
+    pub(crate) fn tell_viewers(&self, version: u64, viewers: Vec<ViewerView>) {
+        let mut inner = self.lock();
+        inner.read_on(&self.windows);
+        if version > inner.viewers {
+            inner.viewers = version;
+            let told = Told::Patch {
+                live: true,
+                patch: Patch::ViewersPut { viewers },
+            };
+            inner.put(vec![told], &self.windows);
+            inner.feed.observer.ring();
+        }
     }
 
     /// What there is for a viewer that wants this frame next, and whether nothing follows behind it.
@@ -251,6 +275,12 @@ impl Inner {
             if told.is_empty() {
                 return;
             }
+            self.put(told, windows);
+        }
+    }
+
+    fn put(&mut self, told: Vec<Told>, windows: &Windows) {
+        {
             let before = self.stream.bytes();
             let all = windows.bytes.load(Ordering::Relaxed);
             let room = ALL_WINDOWS.saturating_sub(all.saturating_sub(before));

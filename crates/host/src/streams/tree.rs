@@ -81,6 +81,7 @@ pub(crate) fn watch_tree(
         more_history: false,
         running: None,
         queues: Vec::new(),
+        detail: None,
     }))];
     frames.append(&mut others);
     Ok((frames, stream))

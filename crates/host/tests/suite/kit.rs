@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use attache_host::{Host, HostConfig, Storage};
-use attache_protocol::{Answer, Command, FromHost, FromViewer, NewSession, QueueRef, VERSION};
+use attache_protocol::{
+    Answer, Command, FromHost, FromViewer, NewSession, QueueRef, Snapshot, VERSION,
+};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 /// What the model says to everything, and how slowly: 40 pieces, one each hundredth of a second.
@@ -15,6 +18,27 @@ rules:
     reply:
       - text: "hm"
       - silence: true
+  - when: {user: '^delegate', step: 0}
+    reply:
+      - call: agent_session_create
+        arguments: {initial_message: "child: work for ten seconds"}
+  - when: {user: '^delegate and watch', step: 1}
+    capture:
+      child: {tool: agent_session_create, pointer: /session_id}
+    reply:
+      - call: agent_session_on_complete
+        arguments: {session_id: "${child}"}
+  - when: {user: '^delegate'}
+    reply:
+      - text: "somebody else does it"
+  - when: {user: '^child'}
+    reply:
+      - delay_ms: 10000
+      - text: "done"
+  - when: {user: 'has settled'}
+    reply:
+      - delay_ms: 5000
+      - text: "read"
   - when: {user: '^long'}
     reply:
       - text: "${long}"
@@ -54,6 +78,8 @@ pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
+static LINES: AtomicU32 = AtomicU32::new(1);
+
 /// A connection that greets, asks and hears.
 pub(crate) struct Line {
     out: WriteHalf<DuplexStream>,
@@ -61,7 +87,7 @@ pub(crate) struct Line {
     /// What came while something else was waited for.
     heard: Vec<FromHost>,
     /// Begins its command ids.
-    pub(crate) name: &'static str,
+    name: u32,
     next: u32,
 }
 
@@ -75,7 +101,7 @@ impl Line {
             out,
             lines: BufReader::new(read),
             heard: Vec::new(),
-            name: "one",
+            name: LINES.fetch_add(1, Ordering::Relaxed),
             next: 0,
         };
         line.say(&FromViewer::Hello {
@@ -103,7 +129,7 @@ impl Line {
     /// Asks under an id of its own; what comes meanwhile is kept.
     pub(crate) async fn ask(&mut self, body: Command) -> Result<Answer, String> {
         self.next += 1;
-        let id = format!("{}-{}", self.name, self.next);
+        let id = format!("line {}, {}", self.name, self.next);
         self.ask_as(&id, body).await
     }
 
@@ -120,6 +146,16 @@ impl Line {
                     let revision = error.current_revision.map(|it| format!(" {it}"));
                     return Err(error.code + &revision.unwrap_or_default());
                 }
+                frame => self.heard.push(frame),
+            }
+        }
+    }
+
+    /// The next snapshot; what comes before it is kept.
+    pub(crate) async fn snapshot(&mut self) -> Snapshot {
+        loop {
+            match self.hear().await {
+                FromHost::Snapshot(snapshot) => return *snapshot,
                 frame => self.heard.push(frame),
             }
         }

@@ -4,5 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
 mod attach;
+mod detail;
+mod gate;
 mod kit;
 mod queues;

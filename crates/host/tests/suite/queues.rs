@@ -23,7 +23,6 @@ fn a_change_against_an_old_revision_is_a_conflict_that_names_the_current_one() {
     life(async {
         let host = host().await;
         let (mut one, mut two) = (Line::to(&host).await, Line::to(&host).await);
-        two.name = "two";
         let id = one.create(1).await;
         let held = QueueRef::Named {
             name: "later".to_owned(),
@@ -46,7 +45,7 @@ fn a_change_against_an_old_revision_is_a_conflict_that_names_the_current_one() {
             two.ask(edit("by two", 0)).await,
             Err("revision-conflict 1".to_owned())
         );
-        assert_eq!(two.ask(edit("by two", 1)).await, done);
+        assert_eq!(two.ask_as("two-3", edit("by two", 1)).await, done);
         // A repeat gets its first answer, whatever the revision is by now; other content under its id is a conflict.
         assert_eq!(two.ask_as("two-3", edit("by two", 1)).await, done);
         assert_eq!(

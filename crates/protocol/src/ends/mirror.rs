@@ -4,6 +4,7 @@
 use std::cmp::Ordering;
 
 use crate::command::StreamPlace;
+use crate::detail::{ChildView, SessionDetail};
 use crate::frame::{Delta, FromHost, Patch, Snapshot, Stream};
 use crate::history::{EventKind, HistoryItem, RunningItem};
 use crate::session::{QueueView, SessionView};
@@ -22,6 +23,8 @@ pub enum Seen {
     Text(String),
     /// The queues have changed.
     Queues,
+    /// Something of the rest has changed.
+    Detail,
     /// The session's row has changed.
     Session(Box<SessionView>),
     /// The epoch has ended, with its reason.
@@ -46,6 +49,8 @@ pub struct Mirror {
     pub running: Option<RunningItem>,
     /// Its queues.
     pub queues: Vec<QueueView>,
+    /// The rest of it; none before the first snapshot.
+    pub detail: Option<Box<SessionDetail>>,
     epoch: Option<String>,
     /// The number of the frame that is wanted next.
     next: u64,
@@ -88,7 +93,8 @@ impl Mirror {
             more_history,
             running,
             queues,
-            ..
+            detail,
+            stream: _,
         } = snapshot;
         let before = self.items.last().map(|item| item.position);
         let first_time = self.session.is_none();
@@ -98,6 +104,7 @@ impl Mirror {
         self.is_lost = false;
         self.session = sessions.pop();
         self.queues = queues;
+        self.detail = detail;
         self.running = running;
         let mut seen = vec![Seen::Fresh];
         let is_new = |item: &HistoryItem| before.is_none_or(|before| item.position > before);
@@ -205,7 +212,38 @@ impl Mirror {
                 vec![Seen::Session(session)]
             }
             Patch::TreeRow { .. } | Patch::TreeGone {} => Vec::new(),
+            patch => self.detail(patch),
         }
+    }
+
+    /// A part of the rest is another one.
+    fn detail(&mut self, patch: Patch) -> Vec<Seen> {
+        let Some(detail) = self.detail.as_deref_mut() else {
+            return Vec::new();
+        };
+        match patch {
+            Patch::InformationPut { information } => detail.information = *information,
+            Patch::UsagePut { usage } => detail.usage = usage,
+            Patch::ToolsPut { tools } => detail.tools = tools,
+            Patch::ViewersPut { viewers } => detail.viewers = viewers,
+            Patch::RetentionPut { retention } => detail.retention = retention,
+            Patch::OwnershipPut { ownership } => detail.ownership = ownership,
+            Patch::ChildPut { child } => {
+                let known = |other: &&mut ChildView| other.session_id == child.session_id;
+                match detail.children.iter_mut().find(known) {
+                    Some(known) => *known = child,
+                    None => detail.children.push(child),
+                }
+            }
+            Patch::ItemPut { .. }
+            | Patch::ItemText { .. }
+            | Patch::QueuePut { .. }
+            | Patch::QueueGone { .. }
+            | Patch::SessionPut { .. }
+            | Patch::TreeRow { .. }
+            | Patch::TreeGone {} => return Vec::new(),
+        }
+        vec![Seen::Detail]
     }
 
     /// Text of a step behind the running one begins a new running item, that of one before it is over; a piece that was
@@ -312,6 +350,7 @@ mod tests {
                     calls: Vec::new(),
                 }),
                 queues: Vec::new(),
+                detail: None,
             }))
         }
     }

@@ -23,6 +23,8 @@ pub struct ViewerAttach {
     attachment: Option<String>,
     /// The command that attaches, while it has no answer.
     attaching: Option<String>,
+    /// Whether that one comes back to an attachment.
+    returns: bool,
     is_connected: bool,
     pending: VecDeque<(String, Command)>,
 }
@@ -63,6 +65,7 @@ impl ViewerAttach {
             mirror: Mirror::default(),
             attachment: None,
             attaching: None,
+            returns: false,
             is_connected: false,
             pending: VecDeque::new(),
         }
@@ -120,6 +123,14 @@ impl ViewerAttach {
             FromHost::Hello { .. } => (Vec::new(), Vec::new()),
             FromHost::Answer { command_id, body } => {
                 (self.answered(command_id, Ok(body)), Vec::new())
+            }
+            FromHost::OperationError {
+                command_id: Some(id),
+                error: _,
+            } if self.returns && self.attaching.as_ref() == Some(&id) => {
+                // What it came back to is over: it looks at the session as it is now.
+                self.attachment = None;
+                (Vec::new(), vec![self.attach()])
             }
             FromHost::OperationError {
                 command_id: Some(id),
@@ -191,6 +202,7 @@ impl ViewerAttach {
             attachment,
             place: self.mirror.place(),
         });
+        self.returns = resume.is_some();
         let attach = Command::Attach {
             session_id: self.session_id.clone(),
             resume,
@@ -262,6 +274,41 @@ mod tests {
         assert_eq!(viewer.handle(done()).0.len(), 1);
         assert_eq!(viewer.handle(done()).0, []);
         assert_eq!(viewer.pending().collect::<Vec<_>>(), ["r-3"]);
+    }
+
+    #[test]
+    fn who_comes_back_too_late_attaches_anew_and_asks_once() {
+        let mut viewer = ViewerAttach::new("s", "p", "r", false);
+        viewer.connected();
+        viewer.handle(attached("r-1"));
+        viewer.lost();
+        assert_eq!(ids(&viewer.connected()), ["", "r-2"]);
+        let refused = |id: &str| FromHost::OperationError {
+            command_id: Some(id.to_owned()),
+            error: WireError {
+                code: "unknown-session".to_owned(),
+                category: "not-found".to_owned(),
+                retryable: false,
+                message: "there is no session s".to_owned(),
+                hint: None,
+                correlation_id: "1".to_owned(),
+                current_revision: None,
+            },
+        };
+        let (heard, send) = viewer.handle(refused("r-2"));
+        assert_eq!(heard, []);
+        let [
+            FromViewer::Command {
+                command_id,
+                body: Command::Attach { resume, .. },
+            },
+        ] = &send[..]
+        else {
+            panic!("{send:?}");
+        };
+        assert_eq!((command_id.as_str(), resume), ("r-3", &None));
+        let (heard, send) = viewer.handle(refused("r-3"));
+        assert!(matches!(&heard[..], [Heard::Refused(_)]) && send.is_empty());
     }
 
     #[test]

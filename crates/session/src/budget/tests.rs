@@ -119,6 +119,7 @@ fn events_count_what_they_took() {
         }),
         stamped(Event::Stopped {
             reason: StopReason::Terminated,
+            waited_for: Vec::new(),
         }),
     ];
     let bill = Bill {

@@ -7,6 +7,7 @@ use crate::event::Event;
 use crate::id::{Epoch, Ids, SessionId};
 use crate::mail::MailBody;
 use crate::outcome::StopReason;
+use crate::settings::Holder;
 use crate::turn::StepText;
 
 /// Starts an epoch; what waited in the queues is then consumed once.
@@ -23,6 +24,7 @@ pub(super) fn start(draft: &mut Draft, epoch: Epoch) -> Result<Answer, Rejected>
 pub(super) fn stop(
     draft: &mut Draft,
     reason: StopReason,
+    waited_for: &[Holder],
     partial: Option<&StepText>,
     ids: &mut dyn Ids,
 ) {
@@ -48,7 +50,10 @@ pub(super) fn stop(
         // The run that it asked to be told of is over; the input waits for the next start.
         tell_self(draft, ids);
     }
-    draft.push(Event::Stopped { reason });
+    draft.push(Event::Stopped {
+        reason,
+        waited_for: waited_for.to_vec(),
+    });
     if for_good {
         let held: Vec<_> = draft
             .state
@@ -74,7 +79,22 @@ pub(super) fn end_with(
     if !draft.state.is_live() || draft.state.is_held_beside(parents) {
         return Answer::Unchanged;
     }
-    stop(draft, StopReason::ParentEnded, partial, ids);
+    stop(draft, StopReason::ParentEnded, &[], partial, ids);
+    Answer::Done
+}
+
+/// Ends the epoch of a session that nobody looks at, unless it is to go on or something holds it. An active turn does not.
+pub(super) fn stop_unviewed(
+    draft: &mut Draft,
+    held_by: &[Holder],
+    waited_for: &[Holder],
+    partial: Option<&StepText>,
+    ids: &mut dyn Ids,
+) -> Answer {
+    if !draft.state.ends_unviewed(held_by) {
+        return Answer::Unchanged;
+    }
+    stop(draft, StopReason::LastViewerLeft, waited_for, partial, ids);
     Answer::Done
 }
 
@@ -105,7 +125,7 @@ pub(super) fn recover(
     if !draft.state.is_live() {
         return Ok(Answer::Unchanged);
     }
-    stop(draft, StopReason::HostRestart, partial, ids);
+    stop(draft, StopReason::HostRestart, &[], partial, ids);
     draft
         .effects
         .retain(|effect| !matches!(effect, Effect::CancelTurn { .. }));

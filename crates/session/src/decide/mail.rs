@@ -76,7 +76,7 @@ fn take_holds(
             StopReason::Disposed => StopReason::Disposed,
             _ => StopReason::ParentEnded,
         };
-        stop(draft, reason, None, ids);
+        stop(draft, reason, &[], None, ids);
     }
 }
 

@@ -171,6 +171,7 @@ fn what_a_call_came_to_follows_from_its_result_and_from_the_end_of_the_run() {
     let call = || calls("a", "look", "{}", false);
     let stopped = Event::Stopped {
         reason: StopReason::Terminated,
+        waited_for: Vec::new(),
     };
     // Whether a turn is in flight, and how long the call took by the stamps.
     for (rest, in_flight, outcome, took) in [

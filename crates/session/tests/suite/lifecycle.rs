@@ -53,6 +53,7 @@ fn a_stop_writes_everything_in_one_order() {
         (StopReason::ParentEnded, EndReason::Cancelled, true),
         (StopReason::HostShutdown, EndReason::Interrupted, false),
         (StopReason::HostRestart, EndReason::HostRestart, false),
+        (StopReason::LastViewerLeft, EndReason::Interrupted, true),
     ];
     assert_eq!(table.len(), StopReason::ALL.len());
     for (reason, ends, for_good) in table {

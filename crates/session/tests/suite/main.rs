@@ -11,6 +11,7 @@ mod lineage;
 mod queues;
 mod random;
 mod receipts;
+mod settings;
 mod small_worlds;
 mod status;
 mod turnless;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use attache_session::{
     BudgetChange, Command, Cut, Decision, EndReason, Immediacy, Limit, MailBody, QueueId, Rejected,
-    StopReason,
+    Setting, StopReason,
 };
 
 use crate::desk::{
@@ -97,10 +97,12 @@ fn place(command: &Command) -> usize {
         Command::NearlySpent { .. } => 25,
         Command::Undeliverable { .. } => 26,
         Command::ReportStall { .. } => 27,
+        Command::Set { .. } => 28,
+        Command::StopUnviewed { .. } => 29,
     }
 }
 
-const COMMANDS: usize = 28;
+const COMMANDS: usize = 30;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -297,6 +299,26 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
             "stop",
             Command::Stop {
                 reason: StopReason::Terminated,
+                partial: None,
+            },
+        ),
+        (
+            "rename",
+            Command::Set {
+                setting: Setting::Name("another name".into()),
+            },
+        ),
+        (
+            "keep it not going in the background, as it is",
+            Command::Set {
+                setting: Setting::ContinueInBackground(false),
+            },
+        ),
+        (
+            "stop a child that nobody looks at",
+            Command::StopUnviewed {
+                held_by: Vec::new(),
+                waited_for: Vec::new(),
                 partial: None,
             },
         ),

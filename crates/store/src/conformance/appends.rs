@@ -192,6 +192,7 @@ fn other_epoch(subject: &mut dyn Subject) {
         store,
         vec![Event::Stopped {
             reason: StopReason::Terminated,
+            waited_for: Vec::new(),
         }],
     );
     let mut append = author.append(vec![said("b")]);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_session::{
-    Cost, Cut, Epoch, Event, Immediacy, ItemId, Json, Origin, Position, QueueId, StepText,
-    StopReason, Timestamp, TurnId, Usage, WatchId,
+    Cost, Cut, Epoch, Event, Holder, Immediacy, ItemId, Json, Origin, Position, QueueId, Settings,
+    StepText, StopReason, Timestamp, TurnId, Usage, WatchId,
 };
 
 use super::values::{Author, answered, called, consumed, pictured, said, session, uuid};
@@ -82,6 +82,19 @@ fn odd() -> Vec<Event> {
         },
         Event::Stopped {
             reason: StopReason::HostRestart,
+            waited_for: Vec::new(),
+        },
+        Event::Stopped {
+            reason: StopReason::LastViewerLeft,
+            waited_for: Holder::ALL.to_vec(),
+        },
+        Event::SettingsSet {
+            settings: Arc::new(Settings {
+                continue_in_background: true,
+                name: Some("".into()),
+                model: None,
+                switched_off: vec!["a".into(), "".into()],
+            }),
         },
         Event::Started {
             epoch: Epoch(uuid(4)),

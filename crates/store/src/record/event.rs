@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use attache_session::{CallId, Created, Json, SessionId};
+use attache_session::{CallId, Created, Json, SessionId, Settings};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -67,9 +67,11 @@ pub(super) struct EpochRecord {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(super) struct ReasonRecord<'a> {
+pub(super) struct StoppedRecord<'a> {
     #[serde(borrow)]
     pub(super) reason: Cow<'a, str>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) waited_for: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -196,6 +198,18 @@ pub(super) struct BoundsSetRecord {
     pub(super) bounds: BoundsRecord,
 }
 
+#[derive(Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct SettingsSetRecord {
+    pub(super) continue_in_background: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) name: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) model: Option<Arc<str>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) switched_off: Vec<Arc<str>>,
+}
+
 #[derive(Serialize, Deserialize)]
 pub(super) struct NotedRecord {
     #[serde(default)]
@@ -237,6 +251,38 @@ pub(super) struct ParentRecord {
 pub(super) struct SentRecord {
     pub(super) to: Uuid,
     pub(super) item: Uuid,
+}
+
+impl SettingsSetRecord {
+    pub(super) fn of(settings: &Settings) -> Self {
+        let Settings {
+            continue_in_background,
+            name,
+            model,
+            switched_off,
+        } = settings.clone();
+        Self {
+            continue_in_background,
+            name,
+            model,
+            switched_off,
+        }
+    }
+
+    pub(super) fn value(self) -> Settings {
+        let Self {
+            continue_in_background,
+            name,
+            model,
+            switched_off,
+        } = self;
+        Settings {
+            continue_in_background,
+            name,
+            model,
+            switched_off,
+        }
+    }
 }
 
 impl CreatedRecord {

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use attache_session::{
-    CallResult, Cut, EndReason, Epoch, Event, Immediacy, ItemId, Json, ResultOrigin, SessionId,
-    Stamped, StopReason, Timestamp, TurnId, WatchId,
+    CallResult, Cut, EndReason, Epoch, Event, Holder, Immediacy, ItemId, Json, ResultOrigin,
+    SessionId, Stamped, StopReason, Timestamp, TurnId, WatchId,
 };
 use serde::Deserialize;
 
@@ -89,9 +89,11 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
             }
         }
         "stopped" => {
-            let ReasonRecord { reason } = read(fields)?;
+            let StoppedRecord { reason, waited_for } = read(fields)?;
+            let waited_for = waited_for.iter();
             Event::Stopped {
                 reason: StopReason::parse(&reason)?,
+                waited_for: waited_for.filter_map(|it| Holder::parse(it)).collect(),
             }
         }
         "queued" => {
@@ -246,6 +248,12 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
             let BoundsSetRecord { bounds } = read(fields)?;
             Event::BoundsSet {
                 bounds: Arc::new(bounds.value()),
+            }
+        }
+        "settings-set" => {
+            let record: SettingsSetRecord = read(fields)?;
+            Event::SettingsSet {
+                settings: Arc::new(record.value()),
             }
         }
         "noted" => {

@@ -115,6 +115,8 @@ struct Changing<'a> {
     context: Option<Count>,
     #[serde(skip_serializing_if = "BoundsRecord::is_none")]
     bounds: BoundsRecord,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    background: bool,
 }
 
 fn is_zero(count: &Count) -> bool {
@@ -154,6 +156,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         spent,
         context_tokens,
         bounds,
+        continue_in_background,
     } = summary;
     let changing = Changing {
         parents: parents.iter().map(|parent| parent.0).collect(),
@@ -174,6 +177,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         usd_at_least: spent.at_least,
         context: context_tokens.map(Count),
         bounds: BoundsRecord::of(bounds),
+        background: *continue_in_background,
     };
     seal("summary", None, changing)
 }
@@ -214,6 +218,7 @@ pub(crate) fn decode_summary(
         usd_at_least,
         context,
         bounds,
+        background,
     } = serde_json::from_str(opened.fields()).map_err(broken)?;
     Ok(Summary {
         name,
@@ -244,6 +249,7 @@ pub(crate) fn decode_summary(
         },
         context_tokens: context.map(|count| count.0),
         bounds: Arc::new(bounds.value()),
+        continue_in_background: background,
     })
 }
 

@@ -10,12 +10,14 @@ use uuid::Uuid;
 
 use self::bounds::{bounds, budget, said_last};
 use self::reports::result;
+use self::settings::settings;
 use super::*;
 use crate::read::Partial;
 
 mod bounds;
 mod pictures;
 mod reports;
+mod settings;
 mod summaries;
 
 use summaries::summaries;
@@ -165,8 +167,8 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
         ),
         (
             "stopped",
-            one_of(StopReason::ALL)
-                .prop_map(|reason| Event::Stopped { reason })
+            (one_of(StopReason::ALL), vec(one_of(Holder::ALL), 0..3))
+                .prop_map(|(reason, waited_for)| Event::Stopped { reason, waited_for })
                 .boxed()
         ),
         (
@@ -282,6 +284,14 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
             bounds()
                 .prop_map(|bounds| Event::BoundsSet {
                     bounds: Arc::new(bounds)
+                })
+                .boxed()
+        ),
+        (
+            "settings-set",
+            settings()
+                .prop_map(|settings| Event::SettingsSet {
+                    settings: Arc::new(settings)
                 })
                 .boxed()
         ),

@@ -25,9 +25,12 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
     let body = match event {
         Event::Created(created) => seal(kind, observed, CreatedRecord::of(created)),
         Event::Started { epoch } => seal(kind, observed, EpochRecord { epoch: epoch.0 }),
-        Event::Stopped { reason } => {
-            let reason = Cow::Borrowed(reason.as_str());
-            seal(kind, observed, ReasonRecord { reason })
+        Event::Stopped { reason, waited_for } => {
+            let record = StoppedRecord {
+                reason: Cow::Borrowed(reason.as_str()),
+                waited_for: waited_for.iter().map(|it| it.as_str().to_owned()).collect(),
+            };
+            seal(kind, observed, record)
         }
         Event::Queued { queue, item } => {
             let (item, text) = ItemRecord::of(item);
@@ -167,6 +170,7 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
             let bounds = BoundsRecord::of(bounds);
             seal(kind, observed, BoundsSetRecord { bounds })
         }
+        Event::SettingsSet { settings } => seal(kind, observed, SettingsSetRecord::of(settings)),
         Event::Noted { code, text: _ } => {
             let code = Arc::clone(code);
             seal(kind, observed, NotedRecord { code })

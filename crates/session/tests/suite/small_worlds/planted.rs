@@ -19,7 +19,7 @@ fn unsaid(decision: &mut Decision, what: fn(&MailBody) -> bool) {
 
 fn stops(decision: &Decision, why: &[StopReason]) -> bool {
     let mut events = decision.events.iter();
-    events.any(|it| matches!(&it.event, Event::Stopped { reason } if why.contains(reason)))
+    events.any(|it| matches!(&it.event, Event::Stopped { reason, .. } if why.contains(reason)))
 }
 
 const BUGS: &[(&str, Bend)] = &[

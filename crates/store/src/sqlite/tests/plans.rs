@@ -231,6 +231,7 @@ fn append(store: &MemoryStore, step: &Step) -> Option<Append> {
         }
         Step::Stop { who } => own(who)?.append(vec![Event::Stopped {
             reason: StopReason::Disposed,
+            waited_for: Vec::new(),
         }]),
         Step::Seen { who, other } => {
             let mut append = own(who)?.append(vec![]);
