@@ -64,6 +64,22 @@ pub struct Limits {
     pub tool_stall_seconds: Option<u32>,
     /// What becomes of a run that has stalled.
     pub on_stall: OnStall,
+    /// Whom a question to a person goes to.
+    pub questions: Questions,
+    /// Seconds for which the answer to a question is waited for.
+    pub question_seconds: Option<u32>,
+}
+
+/// Whom the questions of a definition's sessions go to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Questions {
+    /// A person: they are shown to every viewer of the session, and to those of its ancestors.
+    #[default]
+    Ask,
+    /// Nobody: they are refused at once.
+    Deny,
+    /// The parent agent, which answers with a message; a session without a parent asks a person.
+    AskParent,
 }
 
 /// A definition that does not load: where, and what is wrong.
@@ -94,7 +110,7 @@ impl Definition {
             description: "A general agent that works on files and delegates to sub-agents."
                 .to_owned(),
             instructions: BUILT_IN_INSTRUCTIONS.to_owned(),
-            tools: ["agent-session", "current-session", "filesystem"]
+            tools: ["agent-session", "ask", "current-session", "filesystem"]
                 .map(str::to_owned)
                 .to_vec(),
             ..Self::default()

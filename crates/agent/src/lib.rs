@@ -22,14 +22,14 @@ pub use bounded::{PAGE_CHARS, READ_RESULT, RESULT_CHARS, ResultPage, page as res
 pub use budgets::budget_of;
 pub use compaction::{Measure, Plan, SUMMARISE, budget, plan as compaction_plan};
 pub use definition::{
-    Definition, DefinitionError, Limits, MarkdownDialect, Parameter, ParameterError, SubAgent,
-    field_line,
+    Definition, DefinitionError, Limits, MarkdownDialect, Parameter, ParameterError, Questions,
+    SubAgent, field_line,
 };
 pub use history::History;
 pub use port::{
-    Caller, ChildCreated, CreateChild, EventPage, EventQuery, EventView, ListChildren, PortError,
-    PortFuture, RunningItem, SessionContext, SessionDetail, SessionEntity, SessionInfo, Sessions,
-    WaitEnd, WaitFor, Waited, Watching,
+    AskPerson, Asked, Caller, ChildCreated, CreateChild, EventPage, EventQuery, EventView,
+    ListChildren, PortError, PortFuture, RunningItem, SessionContext, SessionDetail, SessionEntity,
+    SessionInfo, Sessions, WaitEnd, WaitFor, Waited, Watching,
 };
 pub use prompt::system_prompt;
 pub use stall::{Doing, OnStall, StallWatch};
@@ -41,8 +41,8 @@ pub use turn::{Input, Output, SUMMARY_REQUEST, ToolStart, Turn, TurnConfig};
 pub mod session {
     pub use attache_session::{
         BudgetChange, CallId, CallReport, EndReason, ErrorCode, ItemId, Json, Ledger, LedgerEntry,
-        NestedCall, Outcome, Picture, Receipt, RowView, SessionId, SideEffects, Status, Timestamp,
-        Told, TurnId, Usage, preview,
+        ModalAnswer, ModalKind, NestedCall, Outcome, Picture, Receipt, RowView, SessionId,
+        SideEffects, Status, Timestamp, Told, TurnId, Usage, preview,
     };
 }
 

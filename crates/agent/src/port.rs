@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Ledger, Outcome, Picture, Receipt, RowView,
-    SessionId, Status, Timestamp, Told, TurnId,
+    BudgetChange, CallId, EndReason, ErrorCode, ItemId, Ledger, ModalAnswer, ModalKind, Outcome,
+    Picture, Receipt, RowView, SessionId, Status, Timestamp, Told, TurnId,
 };
 use serde_json::Value;
 
@@ -215,6 +215,8 @@ pub enum WaitEnd {
     Steered,
     /// The session is stopped.
     Stopped,
+    /// The session, or one below it, asks a person.
+    NeedsAttention,
 }
 
 impl WaitEnd {
@@ -227,6 +229,7 @@ impl WaitEnd {
             Self::Timeout => "timeout",
             Self::Steered => "steered",
             Self::Stopped => "stopped",
+            Self::NeedsAttention => "needs-attention",
         }
     }
 }
@@ -281,6 +284,43 @@ pub struct SessionContext {
     pub computer: Option<SessionEntity>,
     /// The definition that it was started with.
     pub definition: Option<SessionEntity>,
+}
+
+/// A question to a person.
+#[derive(Clone, PartialEq, Debug)]
+pub struct AskPerson {
+    /// The tool that asks.
+    pub tool: Arc<str>,
+    /// The arguments of its call: the answer is to these and to nothing else.
+    pub arguments: String,
+    /// What is asked for.
+    pub kind: ModalKind,
+    /// The question.
+    pub text: String,
+    /// What belongs to it.
+    pub body: Option<String>,
+    /// Answers to choose from.
+    pub choices: Vec<String>,
+    /// Whether another answer than those is one too.
+    pub free: bool,
+    /// The JSON schema that a form's values fit.
+    pub schema: Option<Value>,
+}
+
+/// What came of a question.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Asked {
+    /// A person has answered.
+    Answered {
+        /// The answer.
+        answer: ModalAnswer,
+        /// The program by which it came.
+        by: Arc<str>,
+    },
+    /// Nobody has answered in time.
+    Expired,
+    /// It was put to the parent agent, which answers with a message.
+    Parent,
 }
 
 /// The sessions around a caller. An id that is not the caller's own, a child's or a descendant's is
@@ -367,6 +407,9 @@ pub trait Sessions: Send + Sync {
         caller: &'a Caller,
         session: SessionId,
     ) -> PortFuture<'a, (bool, SessionDetail)>;
+
+    /// Asks a person, or whom the caller's definition puts in that place, and waits for what comes of it.
+    fn ask<'a>(&'a self, caller: &'a Caller, ask: AskPerson) -> PortFuture<'a, Asked>;
 
     /// What the caller can know of itself.
     fn context<'a>(&'a self, caller: &'a Caller) -> PortFuture<'a, SessionContext>;

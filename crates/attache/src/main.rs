@@ -9,6 +9,7 @@ mod find;
 mod interrupts;
 mod link;
 mod mcp;
+mod modals;
 mod output;
 mod places;
 mod safe;

@@ -52,6 +52,7 @@ pub(crate) fn session(session: &SessionView) -> Value {
         generation: _,
         paused: _,
         continue_in_background: _,
+        asks: _,
         result_is_earlier: _,
         side_effects: _,
     } = session;

@@ -73,13 +73,13 @@ pub(crate) fn fold<'a>(
     Fold { shown, rest }
 }
 
-/// Whether somebody should see it: it failed, or something waits for it unread, or its tree is paused.
+/// Whether somebody should see it: it failed, asks a person, something waits for it unread, or its tree is paused.
 pub(crate) fn needs_a_look(row: &SessionView) -> bool {
     let went_wrong = matches!(
         row.outcome.as_deref(),
         Some("failed" | "timed-out" | "out-of-budget")
     );
-    row.status == Status::Error || went_wrong || row.unread > 0 || row.paused
+    row.status == Status::Error || went_wrong || row.unread > 0 || row.paused || row.asks > 0
 }
 
 /// What it does, in words that others have too.

@@ -149,6 +149,9 @@ fn line(row: &SessionView, lead: &str, colours: bool) -> String {
         };
         text.push_str(&format!("  waits for {}{more}", waits.join(", ")));
     }
+    if row.asks > 0 {
+        text.push_str("  asks a person");
+    }
     if row.unread > 0 {
         text.push_str(&format!("  {} unread", row.unread));
     }
@@ -345,7 +348,7 @@ mod tests {
             "created-at": "2026-11-30T00:00:00.000Z", "last-activity-at": "2026-11-30T00:00:00.000Z",
             "usage": {}, "cost-usd": null, "cost-at-least": false, "context-tokens": null, "result-preview": null,
             "action": null, "note": null, "queued": 0, "unread": 0, "waiting-for": [], "generation": 1, "result-is-earlier": false, "side-effects": null, "paused": false,
-            "continue-in-background": true,
+            "continue-in-background": true, "asks": 0,
         });
         for (name, value) in rest.as_object().unwrap() {
             row[name] = value.clone();

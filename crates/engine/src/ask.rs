@@ -20,6 +20,7 @@ use crate::ending::Endings;
 use crate::error::EngineError;
 use crate::limits::Limits;
 use crate::mailbox::{Ask, Message};
+use crate::modals::Modals;
 use crate::observe::{Snapshot, TreeFeeds};
 use crate::places::Places;
 use crate::registry::Registry;
@@ -41,6 +42,7 @@ pub(crate) struct Shared {
     environments: Mutex<HashMap<SessionId, Arc<Environment>>>,
     pub(crate) waiting: Waiting,
     pub(crate) endings: Endings,
+    pub(crate) modals: Modals,
     closing: AtomicBool,
     cutting: AtomicBool,
 }
@@ -79,6 +81,7 @@ impl Shared {
             environments: Mutex::default(),
             waiting: Waiting::default(),
             endings: Endings::default(),
+            modals: Modals::default(),
             closing: AtomicBool::new(false),
             cutting: AtomicBool::new(false),
         }

@@ -94,10 +94,15 @@ impl From<Rejected> for EngineError {
             | Rejected::QueueNotEmpty
             | Rejected::SessionName { .. }
             | Rejected::ModelName
+            | Rejected::NoQuestion { .. }
+            | Rejected::NoAnswer { .. }
             | Rejected::NotHeld
             | Rejected::RunsTurns
             | Rejected::NotAChild => ErrorCode::InvalidArguments,
-            Rejected::TooManySwitchedOff { .. } => ErrorCode::LimitReached,
+            Rejected::TooManySwitchedOff { .. } | Rejected::TooManyQuestions { .. } => {
+                ErrorCode::LimitReached
+            }
+            Rejected::AlreadySettled => ErrorCode::AlreadySettled,
             Rejected::NoUserInput => ErrorCode::NoUserInput,
             Rejected::RevisionConflict { .. } | Rejected::BadCut => ErrorCode::RevisionConflict,
             Rejected::StaleTurn { .. } | Rejected::UnknownCall { .. } => ErrorCode::Internal,

@@ -7,7 +7,8 @@ use std::time::Duration;
 use attache_agent::{Definition, SessionContext, Toolsets};
 use attache_session::{
     Answer, Birth, Budget, BudgetChange, Command, Created, EndReason, Epoch, ErrorCode, Generation,
-    ItemId, Json, Ledger, Limit, Origin, Position, SessionId, Setting, State, Status,
+    ItemId, Json, Ledger, Limit, ModalAnswer, ModalId, Origin, Position, SessionId, Setting, State,
+    Status,
 };
 use attache_store::{Append, Born, LogItem, Page, PageQuery, RowFilter};
 use uuid::Uuid;
@@ -17,6 +18,7 @@ use crate::catalog::Catalog;
 use crate::config::{Config, Environment};
 use crate::error::EngineError;
 use crate::lineage;
+use crate::modals::OpenModal;
 use crate::observe::{Observed, Observer, TreeFeed};
 use crate::port::Port;
 use crate::settings::ToolSwitch;
@@ -537,6 +539,30 @@ impl EngineHandle {
     #[must_use]
     pub fn tree_feed(&self) -> TreeFeed {
         self.0.feeds.subscribe()
+    }
+
+    /// The questions to a person that are open in a session and in all below it, in the order in which they were asked.
+    #[must_use]
+    pub fn modals(&self, session: SessionId) -> Vec<OpenModal> {
+        self.0.modals.below(session)
+    }
+
+    /// Answers an open question of a session; the first answer counts. `by` is the program by which it came.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the session is unknown, the question is not open any more, or the answer does not fit it.
+    pub async fn answer_modal(
+        &self,
+        session: SessionId,
+        modal: ModalId,
+        answer: ModalAnswer,
+        by: &str,
+        key: Option<(Uuid, [u8; 32])>,
+    ) -> Result<Answer, EngineError> {
+        self.0
+            .answer_modal(session, modal, answer, by.into(), key)
+            .await
     }
 
     /// The tools of a session's definition, and which of them its model is offered, in the order in which it sees them.

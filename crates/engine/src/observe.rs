@@ -7,11 +7,12 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use attache_session::{Epoch, Position, SessionId, State};
+use attache_session::{Epoch, ModalState, Position, SessionId, State};
 use attache_store::LogItem;
 use tokio::sync::{Notify, watch};
 
 use crate::live::{LiveItem, Note};
+use crate::modals::OpenModal;
 use crate::unviewed::Viewing;
 
 /// A session at one moment: everything before is in it, everything from there follows.
@@ -47,6 +48,13 @@ pub enum Change {
         offset: usize,
         /// The piece.
         text: String,
+    },
+    /// A question to a person, asked by the session or by one below it, was raised or has ended.
+    Modal {
+        /// The question.
+        open: OpenModal,
+        /// How it stands.
+        state: ModalState,
     },
     /// What the running turn waits for has changed: a retry, its turn at the provider.
     Note,

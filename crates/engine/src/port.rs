@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_agent::{
-    Caller, ChildCreated, CreateChild, EventPage, EventQuery, ListChildren, PortError, PortFuture,
-    ResultPage, RunningItem, SessionContext, SessionDetail, SessionInfo, Sessions, WaitFor, Waited,
-    Watching,
+    AskPerson, Asked, Caller, ChildCreated, CreateChild, EventPage, EventQuery, ListChildren,
+    PortError, PortFuture, ResultPage, RunningItem, SessionContext, SessionDetail, SessionInfo,
+    Sessions, WaitFor, Waited, Watching,
 };
 use attache_session::{
     Answer, Command, EndReason, Epoch, ErrorCode, ItemId, Ledger, NewSession, Notice, Origin,
@@ -51,6 +51,14 @@ impl Port {
                 }
             });
         }
+        running_items.extend(shared.modals.below(row.session).into_iter().map(|open| {
+            let asker = open.asker();
+            let by = (asker != row.session).then(|| format!(" (session {asker})"));
+            RunningItem {
+                role: "question",
+                text: format!("{}{}", open.modal.text, by.unwrap_or_default()),
+            }
+        }));
         let mut waiting_for: Vec<SessionId> = shared.waiting.of(row.session);
         waiting_for.extend(&row.view.summary.watching);
         waiting_for.sort_unstable();
@@ -460,6 +468,10 @@ impl Sessions for Port {
         session: SessionId,
     ) -> PortFuture<'a, (bool, SessionDetail)> {
         port(self.hold(caller, session))
+    }
+
+    fn ask<'a>(&'a self, caller: &'a Caller, ask: AskPerson) -> PortFuture<'a, Asked> {
+        port(self.0.ask_person(caller, ask))
     }
 
     fn context<'a>(&'a self, caller: &'a Caller) -> PortFuture<'a, SessionContext> {

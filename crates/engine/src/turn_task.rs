@@ -331,7 +331,8 @@ impl<'a> Driver<'a> {
         let ends = self.limits().on_stall == OnStall::Interrupt;
         let text: Arc<str> = told(self.session, passed, &tools, ends).into();
         let turn = self.turn;
-        let report = Command::ReportStall {
+        let report = Command::TellParents {
+            code: "stalled".into(),
             turn,
             text: Arc::clone(&text),
         };

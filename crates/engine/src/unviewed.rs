@@ -141,7 +141,8 @@ impl Keeper {
         };
         let answer = self.shared.ask(self.session, stop).await;
         self.mailbox.unfence();
-        self.shared.changed(self.session);
+        // Whoever waited for that is no viewer of rows: those would wake this one too.
+        self.shared.registry.changed(self.session);
         if answer? == Answer::Done {
             return Ok(true);
         }
@@ -204,6 +205,9 @@ impl Shared {
         let (mut holders, at_work) = self.held_from_outside(session)?;
         if !summary.watching.is_empty() {
             holders.push(Holder::Waits);
+        }
+        if summary.asks > 0 {
+            holders.push(Holder::Modals);
         }
         Ok(if holders.is_empty() {
             Look::Free

@@ -15,6 +15,7 @@ mod from_wire;
 mod host;
 mod key_command;
 mod ledger;
+mod modals;
 mod outgoing;
 mod outside;
 mod questions;

@@ -96,6 +96,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         context_tokens,
         bounds,
         continue_in_background,
+        asks,
     } = &*view.summary;
     let live = view.turn().is_some();
     let mut waiting_for: Vec<String> = engine
@@ -136,6 +137,7 @@ pub(crate) fn session(engine: &EngineHandle, row: &SessionRow) -> SessionView {
         generation: generation.0,
         paused: bounds.paused,
         continue_in_background: *continue_in_background,
+        asks: if live { *asks } else { 0 },
     }
 }
 

@@ -65,6 +65,12 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, InvalidMessage> {
     serde_json::from_slice(bytes).map_err(|fault| InvalidMessage::Malformed(fault.to_string()))
 }
 
+/// A text of JSON as a value, for members that are passed on as they are; none when it is not JSON.
+#[must_use]
+pub fn json(text: &str) -> Option<serde_json::Value> {
+    serde_json::from_str(text).ok()
+}
+
 /// How deep the brackets of a text go, those inside strings left out.
 pub(crate) fn depth(bytes: &[u8]) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::history::{HistoryPage, HistoryQuery};
 use crate::ledger::LedgerView;
+use crate::modal::ModalAnswer;
 use crate::session::{Immediacy, InputOrigin, SessionView, Status};
 
 /// A request.
@@ -227,6 +228,16 @@ pub enum Command {
         /// The session.
         session_id: String,
     },
+    /// Answer an open question; answered by `done`. The first answer counts: a later one, and one to a question that is not
+    /// asked any more, is `already-settled`.
+    RespondModal {
+        /// Who asks, as the question names it.
+        session_id: String,
+        /// The question.
+        modal_id: String,
+        /// The answer.
+        answer: ModalAnswer,
+    },
     /// Whether a session goes on when its last viewer has left; answered by `done`. Switched off with nobody looking on it
     /// ends at once, unless something else holds it.
     SetRetention {
@@ -294,6 +305,7 @@ impl Command {
             | Self::Interrupt { session_id, .. }
             | Self::Compact { session_id, .. }
             | Self::SetBudget { session_id, .. }
+            | Self::RespondModal { session_id, .. }
             | Self::SetRetention { session_id, .. }
             | Self::SetToolEnabled { session_id, .. }
             | Self::StartOrAttach { session_id, .. }

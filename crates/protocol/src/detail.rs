@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::codec::{DEPTH_LIMIT, depth};
+use crate::modal::ModalView;
 
 /// Everything about one attached session that is neither row, history nor queue.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -18,6 +19,8 @@ pub struct SessionDetail {
     pub tools: Vec<ToolView>,
     /// Its children in the order in which they joined; of very many the newest.
     pub children: Vec<ChildView>,
+    /// The questions to a person that are open in it and below it, in the order in which they were asked.
+    pub modals: Vec<ModalView>,
     /// Who looks on.
     pub viewers: Vec<ViewerView>,
     /// What happens when nobody does any more.

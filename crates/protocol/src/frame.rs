@@ -12,6 +12,7 @@ use crate::detail::{
 };
 use crate::error::WireError;
 use crate::history::{HistoryItem, RunningItem};
+use crate::modal::{ModalEnd, ModalView};
 use crate::session::{QueueView, SessionView};
 
 /// The version that this crate speaks.
@@ -229,6 +230,20 @@ pub enum Patch {
     ChildPut {
         /// The child.
         child: ChildView,
+    },
+    /// A question to a person was raised, in the session or below it.
+    ModalPut {
+        /// The question.
+        modal: Box<ModalView>,
+    },
+    /// A question to a person has ended.
+    ModalGone {
+        /// Who asked.
+        asker_session_id: String,
+        /// The question.
+        modal_id: String,
+        /// How it ended.
+        end: ModalEnd,
     },
     /// These look on.
     ViewersPut {

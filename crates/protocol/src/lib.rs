@@ -13,10 +13,11 @@ mod error;
 mod frame;
 mod history;
 mod ledger;
+mod modal;
 mod schema;
 mod session;
 
-pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len};
+pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len, json};
 pub use command::{
     AgentView, Answer, Command, HostView, LimitView, NewSession, QueueRef, Reach, ReceiptView,
     Resume, Runtime, StreamPlace,
@@ -35,6 +36,7 @@ pub use history::{
     EventKind, HistoryItem, HistoryPage, HistoryQuery, PAGE_LIMIT, PictureView, RunningItem,
 };
 pub use ledger::{CallOutcome, LedgerCallView, LedgerView, NestedCallView};
+pub use modal::{ModalAnswer, ModalEnd, ModalKind, ModalView, PathView};
 pub use schema::schema;
 pub use session::{
     Immediacy, InputOrigin, QueueItemView, QueueView, SessionView, Status, UsageView,

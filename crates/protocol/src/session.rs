@@ -105,6 +105,8 @@ pub struct SessionView {
     pub paused: bool,
     /// Whether it goes on when its last viewer has left.
     pub continue_in_background: bool,
+    /// How many of its own questions to a person are open.
+    pub asks: u32,
 }
 
 /// When a queue's input may be taken.

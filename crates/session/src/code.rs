@@ -62,6 +62,8 @@ named! {
         RevisionConflict = "revision-conflict",
         /// A command id was used for something else.
         CommandIdReused = "command-id-reused",
+        /// A question to a person is not open any more.
+        AlreadySettled = "already-settled",
         /// The session has moved to another owner.
         EpochFenced = "epoch-fenced",
         /// Another process holds the store.
@@ -106,6 +108,7 @@ impl ErrorCode {
             | Self::NoUserInput
             | Self::RevisionConflict
             | Self::CommandIdReused
+            | Self::AlreadySettled
             | Self::EpochFenced => Category::Conflict,
             Self::TrustUnresolvable
             | Self::ExceedsParent
@@ -161,6 +164,7 @@ impl ErrorCode {
             Self::PriceUnknown => "Set no money limit, or use a model whose price is known.",
             Self::RevisionConflict => "Read the current revision and decide again.",
             Self::CommandIdReused => "Use a fresh id for a new command.",
+            Self::AlreadySettled => "Nothing needs to be done; what came of it is in the history.",
             Self::EpochFenced => "Attach to the session's new owner.",
             Self::StoreLocked => "End the other process that uses this state folder, or use it.",
             Self::StorageFull => "Free some disk space; nothing needs a restart.",

@@ -8,8 +8,9 @@ use uuid::Uuid;
 use crate::birth::{Birth, NewSession};
 use crate::budget::{BudgetChange, Limit};
 use crate::event::{CallResult, Stamped};
-use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
+use crate::id::{CallId, Epoch, ItemId, ModalId, QueueId, SessionId, TurnId, WatchId};
 use crate::mail::{Mail, MailId, NewMail, Notice};
+use crate::modal::{Modal, ModalAnswer};
 use crate::outcome::{EndReason, StopReason};
 use crate::queue::{Immediacy, Origin, QueuedItem};
 use crate::settings::{Holder, Setting};
@@ -149,12 +150,33 @@ pub enum Command {
         /// The limit's value when that was found.
         most: u64,
     },
-    /// The turn makes no progress; the parents that hold the session are told.
-    ReportStall {
+    /// The parents that hold the session are told something of its turn: that it makes no progress, or what it asks them.
+    TellParents {
         /// The turn; refused when it is not the current one.
         turn: TurnId,
+        /// A stable code, under which the session's own people read it too.
+        code: Arc<str>,
         /// What the host says of it.
         text: Arc<str>,
+    },
+    /// Put a question to a person.
+    RaiseModal {
+        /// The question.
+        modal: Arc<Modal>,
+    },
+    /// Answer one; the first answer counts.
+    AnswerModal {
+        /// The question.
+        modal: ModalId,
+        /// The answer.
+        answer: ModalAnswer,
+        /// The program of the viewer that gives it, for people.
+        by: Arc<str>,
+    },
+    /// Nobody has answered a question in time.
+    ExpireModal {
+        /// The question.
+        modal: ModalId,
     },
     /// Input that this session sent will never be read; it is told so.
     Undeliverable {
@@ -441,6 +463,27 @@ pub enum Rejected {
     /// The session was given up and not acquired since.
     #[error("this session gave up its hold on the child")]
     Disposed,
+    /// A question that cannot be put.
+    #[error("{why}")]
+    NoQuestion {
+        /// Why.
+        why: &'static str,
+    },
+    /// More questions than fit are open.
+    #[error("{most} questions of this session are open; answer one of them first")]
+    TooManyQuestions {
+        /// The most that may be open.
+        most: usize,
+    },
+    /// An answer that is none to its question.
+    #[error("{why}")]
+    NoAnswer {
+        /// Why.
+        why: &'static str,
+    },
+    /// The question was answered, was not answered in time, or is not asked any more; or it never was.
+    #[error("there is no such open question: it was answered, or it is not asked any more")]
+    AlreadySettled,
     /// A session's name with nothing in it, or a long one.
     #[error("a session's name has 1 to {most} characters")]
     SessionName {

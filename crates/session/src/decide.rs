@@ -1,7 +1,7 @@
 //! What a command does to a state: the one entrance, and the draft that all rules write into.
 //!
 //! The rules are grouped by topic: [`bounds`] (limits of a tree), [`settings`], [`input`] (queues), [`run`] (turns), [`lifecycle`] (epochs),
-//! [`lineage`] (children, holds, watches, sending) and [`mail`] (taking). After each of them the
+//! [`lineage`] (children, holds, watches, sending), [`mail`] (taking) and [`modals`] (questions to a person). After each of them the
 //! same two steps follow: a live session with deliverable input starts a turn, and a session that
 //! has settled tells its watchers. Both are part of the same append as their cause.
 
@@ -10,6 +10,7 @@ mod input;
 mod lifecycle;
 mod lineage;
 mod mail;
+mod modals;
 mod run;
 mod settings;
 
@@ -124,7 +125,14 @@ pub fn decide_within(
         Command::NearlySpent { limit, used, most } => {
             Ok(bounds::nearly_spent(&mut draft, *limit, *used, *most, ids))
         }
-        Command::ReportStall { turn, text } => run::report_stall(&mut draft, *turn, text, ids),
+        Command::TellParents { turn, code, text } => {
+            run::tell_parents(&mut draft, *turn, code, text, ids)
+        }
+        Command::RaiseModal { modal } => modals::raise(&mut draft, modal),
+        Command::AnswerModal { modal, answer, by } => {
+            modals::answer(&mut draft, *modal, answer, by)
+        }
+        Command::ExpireModal { modal } => Ok(modals::expire(&mut draft, *modal)),
         Command::Undeliverable { item, to, text } => {
             Ok(mail::undeliverable(&mut draft, *item, *to, text, ids))
         }

@@ -12,6 +12,7 @@ use crate::budget::{Bounds, Budget};
 use crate::id::{CallId, Epoch, ItemId, QueueId, SessionId, TurnId, WatchId};
 use crate::json::Json;
 use crate::ledger::CallReport;
+use crate::modal::{Modal, ModalState};
 use crate::outcome::{EndReason, StopReason};
 use crate::picture::Picture;
 use crate::queue::{Immediacy, QueuedItem};
@@ -232,6 +233,13 @@ pub enum Event {
         /// All of them.
         settings: Arc<Settings>,
     },
+    /// A question to a person was raised, or came to its end.
+    ModalSet {
+        /// The question.
+        modal: Arc<Modal>,
+        /// How it stands from here on; an open one waits behind those that are open.
+        state: ModalState,
+    },
     /// A note for people: never sent to the model.
     Noted {
         /// A stable code, as in the list of errors, or the end reason that it explains.
@@ -342,6 +350,7 @@ kinds! {
     Compacted = "compacted",
     BoundsSet = "bounds-set",
     SettingsSet = "settings-set",
+    ModalSet = "modal-set",
     Noted = "noted",
     WatchSet = "watch-set",
     WatchEnded = "watch-ended",

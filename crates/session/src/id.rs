@@ -55,6 +55,10 @@ uuid_id! {
     WatchId
 }
 uuid_id! {
+    /// A question to a person.
+    ModalId
+}
+uuid_id! {
     /// One life of a session in one life of its host; unloading does not end it.
     Epoch
 }

@@ -17,6 +17,7 @@ mod json;
 mod ledger;
 mod lineage;
 mod mail;
+mod modal;
 mod outcome;
 mod picture;
 mod queue;
@@ -40,7 +41,7 @@ pub use cost::{Cost, Spent};
 pub use decide::{decide, decide_within, notice_header};
 pub use event::{CallResult, Created, Event, ResultOrigin, Stamped};
 pub use id::{
-    CallId, Epoch, Generation, Ids, ItemId, Position, QueueId, SessionId, TurnId, WatchId,
+    CallId, Epoch, Generation, Ids, ItemId, ModalId, Position, QueueId, SessionId, TurnId, WatchId,
 };
 pub use json::{Json, NotJson};
 pub use ledger::{
@@ -49,6 +50,9 @@ pub use ledger::{
 };
 pub use lineage::{Child, Parent, Watch, Watcher};
 pub use mail::{Mail, MailBody, MailId, NewMail, Notice, Told};
+pub use modal::{
+    MODAL_CHOICE, MODAL_CHOICES, MODAL_TEXT, Modal, ModalAnswer, ModalKind, ModalState, OPEN_MODALS,
+};
 pub use outcome::{EndReason, Outcome, StopReason};
 pub use picture::Picture;
 pub use queue::{Immediacy, Origin, Queue, QueuedItem};

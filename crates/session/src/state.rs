@@ -9,6 +9,7 @@ use crate::cost::Spent;
 use crate::event::{Created, Event, ResultOrigin, Stamped};
 use crate::id::{CallId, Epoch, ItemId, Position, QueueId, SessionId, TurnId};
 use crate::lineage::{Child, Parent, Watch, Watcher};
+use crate::modal::{Modal, ModalState};
 use crate::outcome::{EndReason, Outcome, StopReason};
 use crate::queue::{Queue, QueuedItem};
 use crate::settings::{Holder, Settings};
@@ -43,6 +44,8 @@ pub struct State {
     pub next_queue: u32,
     /// The turn in flight.
     pub turn: Option<OpenTurn>,
+    /// Its open questions to a person, first one first.
+    pub modals: Vec<Arc<Modal>>,
     /// Number of the last turn that began.
     pub last_turn: TurnId,
     /// How the last run ended.
@@ -94,6 +97,7 @@ impl State {
             ],
             next_queue: 0,
             turn: None,
+            modals: Vec::new(),
             last_turn: TurnId(0),
             end_reason: None,
             result: None,
@@ -163,7 +167,7 @@ impl State {
     pub fn ends_unviewed(&self, held_by: &[Holder]) -> bool {
         let follows = !self.parents.is_empty();
         let waits = self.watches.iter().any(|watch| watch.target != self.id);
-        let is_held = follows || waits || !held_by.is_empty();
+        let is_held = follows || waits || !self.modals.is_empty() || !held_by.is_empty();
         self.is_live() && !self.settings.continue_in_background && !is_held
     }
 
@@ -390,6 +394,13 @@ impl State {
                 self.cut = *cut;
             }
             Event::BoundsSet { bounds } => self.bounds = Arc::clone(bounds),
+            Event::ModalSet { modal, state } => {
+                self.last_activity_at = stamped.at;
+                self.modals.retain(|known| known.id != modal.id);
+                if *state == ModalState::Open {
+                    self.modals.push(Arc::clone(modal));
+                }
+            }
             Event::SettingsSet { settings } => self.settings = Arc::clone(settings),
             Event::Noted { .. } | Event::Sent { .. } | Event::Unknown { .. } => {}
         }

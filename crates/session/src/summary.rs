@@ -68,6 +68,8 @@ pub struct Summary {
     pub bounds: Arc<Bounds>,
     /// Whether it goes on when its last viewer has left.
     pub continue_in_background: bool,
+    /// How many of its questions to a person are open.
+    pub asks: u32,
 }
 
 impl Summary {
@@ -114,6 +116,7 @@ impl Summary {
             context_tokens: state.context_tokens,
             bounds: Arc::clone(&state.bounds),
             continue_in_background: state.settings.continue_in_background,
+            asks: count(state.modals.len()),
         })
     }
 }

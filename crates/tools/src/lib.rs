@@ -5,6 +5,7 @@
 
 mod agent_session;
 mod arguments;
+mod ask;
 mod current_session;
 mod filesystem;
 mod read_result;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use attache_agent::Toolsets;
 
 pub use agent_session::AgentSession;
+pub use ask::Ask;
 pub use current_session::CurrentSession;
 pub use filesystem::Filesystem;
 
@@ -24,6 +26,7 @@ pub fn built_in() -> Toolsets {
     Toolsets::new()
         .with(Arc::new(AgentSession))
         .with(Arc::new(CurrentSession))
+        .with(Arc::new(Ask))
         .with(Arc::new(Filesystem))
         .with_always(Arc::new(read_result::ReadResult::default()))
 }

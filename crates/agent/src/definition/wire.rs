@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::parameters::Parameter;
-use super::{Definition, DefinitionError, Limits, SubAgent, is_name, keys, places};
+use super::{Definition, DefinitionError, Limits, Questions, SubAgent, is_name, keys, places};
 use crate::budgets::{budget_of, budget_to_json};
 use crate::stall::OnStall;
 
@@ -110,6 +110,18 @@ struct WrittenLimits {
     tool_stall_seconds: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     on_stall: Option<WrittenOnStall>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    questions: Option<WrittenQuestions>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    question_seconds: Option<u32>,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum WrittenQuestions {
+    Ask,
+    Deny,
+    AskParent,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -192,10 +204,17 @@ pub(super) fn from_written(written: Written) -> Result<Definition, String> {
             Some(WrittenOnStall::Interrupt) => OnStall::Interrupt,
             Some(WrittenOnStall::Report) | None => OnStall::Report,
         },
+        questions: match limits.questions {
+            Some(WrittenQuestions::Ask) | None => Questions::Ask,
+            Some(WrittenQuestions::Deny) => Questions::Deny,
+            Some(WrittenQuestions::AskParent) => Questions::AskParent,
+        },
+        question_seconds: limits.question_seconds,
     };
     for (name, seconds) in [
         ("stall-seconds", limits.stall_seconds),
         ("tool-stall-seconds", limits.tool_stall_seconds),
+        ("question-seconds", limits.question_seconds),
     ] {
         if seconds == Some(0) {
             return Err(format!("limits.{name}: must be at least 1"));
@@ -380,6 +399,12 @@ fn to_written(definition: &Definition) -> Written {
             stall_seconds: limits.stall_seconds,
             tool_stall_seconds: limits.tool_stall_seconds,
             on_stall: (limits.on_stall == OnStall::Interrupt).then_some(WrittenOnStall::Interrupt),
+            questions: match limits.questions {
+                Questions::Ask => None,
+                Questions::Deny => Some(WrittenQuestions::Deny),
+                Questions::AskParent => Some(WrittenQuestions::AskParent),
+            },
+            question_seconds: limits.question_seconds,
         },
         budget: budget_to_json(&budget),
         working_directory,

@@ -4,7 +4,7 @@
 use std::io::IsTerminal;
 
 use attache_client::protocol::{
-    Answer, Command, EventKind, FromHost, QueueRef, SessionView, Status,
+    Answer, Command, EventKind, FromHost, ModalView, QueueRef, SessionView, Status,
 };
 use attache_client::{ClientError, Mirror, Seen};
 use tokio::io::{AsyncBufReadExt, BufReader, Stdin};
@@ -17,6 +17,7 @@ use crate::fail::Failure;
 use crate::find;
 use crate::interrupts::Interrupts;
 use crate::link::{self, Link};
+use crate::modals;
 use crate::output::Output;
 use crate::tree_view::short;
 
@@ -68,6 +69,7 @@ pub(crate) async fn chat(chat: Chat, output: &Output) -> Result<u8, Failure> {
                 talk.goodbye();
                 return Ok(0);
             }
+            Some(text) if talk.asked().is_some() => talk.answer(&mut link, &text).await?,
             Some(text) if text.trim().is_empty() => {}
             Some(text) => {
                 let ask = Command::Enqueue {
@@ -107,8 +109,9 @@ impl Talk<'_> {
     /// Shows what comes until the session no longer runs.
     async fn until_idle(&mut self, link: &mut Link) -> Result<(), Failure> {
         while self.mirror.session.is_none()
-            || self.session.status == Status::Running
-            || self.session.last_activity_at < self.reach
+            || self.asked().is_none()
+                && (self.session.status == Status::Running
+                    || self.session.last_activity_at < self.reach)
         {
             tokio::select! {
                 biased;
@@ -136,6 +139,47 @@ impl Talk<'_> {
             "nobody looks at session {id} any more, so it ends; `attache chat {id}` goes on with it, and `attache \
              background {id} on` lets such a session go on by itself"
         ));
+    }
+
+    /// The question to a person that is to be answered first.
+    fn asked(&self) -> Option<&ModalView> {
+        self.mirror.detail.as_ref()?.modals.first()
+    }
+
+    /// Answers it.
+    async fn answer(&mut self, link: &mut Link, line: &str) -> Result<(), Failure> {
+        let Some(modal) = self.asked() else {
+            return Ok(());
+        };
+        let answer = match modals::answer(modal, line) {
+            Ok(answer) => answer,
+            Err(why) => {
+                self.output.note(&format!("  {why}"));
+                return Ok(());
+            }
+        };
+        let ask = Command::RespondModal {
+            session_id: modal.session_id.clone(),
+            modal_id: modal.modal_id.clone(),
+            answer,
+        };
+        let asked = modal.modal_id.clone();
+        let client = link.client.clone();
+        match link.beside(client.ask(ask)).await {
+            Err(ClientError::Refused(error)) => {
+                self.output.note(&format!("  {}", error.message));
+                return Ok(());
+            }
+            other => drop(other?),
+        }
+        // Until that it is gone has come, the next line would go to it too.
+        while self.asked().is_some_and(|modal| modal.modal_id == asked) {
+            match link.next().await {
+                Some(frame) => self.frame(link, frame).await?,
+                None => return Err(ClientError::Gone("the stream ended".to_owned()).into()),
+            }
+        }
+        Ok(())
     }
 
     /// Asks a person for the next line; a program needs no asking.
@@ -210,6 +254,10 @@ impl Talk<'_> {
                     drop(link.client.post(anew).await?);
                 }
                 Seen::Queues | Seen::Detail => {}
+                Seen::Asked(modal) => self.output.note(&modals::asked(&modal)),
+                Seen::Settled { modal, end } => {
+                    self.output.note(&modals::settled(&modal, &end));
+                }
                 Seen::Text(text) => {
                     self.output.answer(&text);
                     self.open_line = true;

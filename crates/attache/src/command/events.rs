@@ -87,7 +87,13 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
                     }
                     Seen::Terminal(_) => (more, ended) = (true, true),
                     Seen::Lost => drop(client.post(Command::look(&session_id)).await?),
-                    Seen::Gap | Seen::Text(_) | Seen::Queues | Seen::Detail | Seen::Session(_) => {}
+                    Seen::Gap
+                    | Seen::Text(_)
+                    | Seen::Queues
+                    | Seen::Detail
+                    | Seen::Asked(_)
+                    | Seen::Settled { .. }
+                    | Seen::Session(_) => {}
                 }
             }
         }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use attache_client::protocol::{
-    Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, NewSession, Reach,
+    Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, ModalView, NewSession, Reach,
     SessionView, Status,
 };
 use attache_client::{ClientError, Mirror, Seen, TreeMirror};
@@ -15,9 +15,10 @@ use super::events::whole;
 use crate::fail::{self, FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
 use crate::interrupts::Interrupts;
 use crate::link::Link;
+use crate::modals;
 use crate::output::Output;
 use crate::shape::{self, Money, Total};
-use crate::tree_view::{self, Painter};
+use crate::tree_view::{self, Painter, short};
 
 /// What a viewer is told that was too slow for the stream.
 pub(super) const GAP: &str = "some events came too fast to be shown; `attache events` has them all";
@@ -316,7 +317,8 @@ impl<'a> Shown<'a> {
                         .post(Command::attach(self.session_id.clone()))
                         .await?,
                 ),
-                Seen::Queues | Seen::Detail => {}
+                Seen::Queues | Seen::Detail | Seen::Settled { .. } => {}
+                Seen::Asked(modal) => self.asks(&modal),
                 Seen::Text(text) => self.text(&text),
                 Seen::Item { item, streamed } => self.item(link, *item, streamed).await?,
                 Seen::Session(session) => self.session(&session),
@@ -324,6 +326,17 @@ impl<'a> Shown<'a> {
             }
         }
         Ok(())
+    }
+
+    /// A question to a person: answered by whoever attaches to the session.
+    fn asks(&mut self, modal: &ModalView) {
+        if !self.output.is_json() {
+            self.output.note(&modals::asked(modal));
+            let id = short(&self.session_id);
+            self.output.note(&format!(
+                "  (`attache chat {id}` in another terminal answers it)"
+            ));
+        }
     }
 
     /// How much of an item's text was seen as it streamed.

@@ -14,7 +14,7 @@ use crate::stub::{
 
 /// Stored kinds of the walk, each with the numbers of its appends that are tried. The first append
 /// of a session holds the first five; their second is a later one, alone.
-const POINTS: [(&str, &[u32]); 24] = [
+const POINTS: [(&str, &[u32]); 25] = [
     ("created", &[1, 2]),
     ("started", &[1, 2]),
     ("queued", &[1, 2]),
@@ -37,6 +37,7 @@ const POINTS: [(&str, &[u32]); 24] = [
     ("compacted", &[1]),
     ("bounds-set", &[1]),
     ("settings-set", &[1]),
+    ("modal-set", &[1]),
     ("noted", &[1]),
     ("stopped", &[1]),
 ];
@@ -80,6 +81,9 @@ fn script(request: &Value) -> Reply {
         let id = session_named(&said).unwrap_or_default();
         let summary = json!({ "session_id": id, "already_acquired": true });
         return chat_text(&[&summary.to_string()]);
+    }
+    if user.contains("this asks") && !after_tools(request) {
+        return chat_calls(&[("ask_user", json!({ "question": "Which one?" }))]);
     }
     if user.contains("this fails") {
         return Reply::Status(401, "{}".to_owned());
@@ -160,6 +164,9 @@ fn killed_at(point: &str) {
         }
         if point.starts_with("bounds-set") {
             house.run(&["budget", id, "tokens=100000,agents=9"]);
+        }
+        if point.starts_with("modal-set") {
+            send(&house, &mut accepted, id, "this asks");
         }
         if point.starts_with("settings-set") {
             house.run(&["background", id, "on"]);

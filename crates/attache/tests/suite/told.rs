@@ -132,14 +132,14 @@ fn killed_at(case: &Case, point: &str) -> bool {
     };
     let house = stub.house().with("ATTACHE_FAULT", &point);
     let point = format!("{}, {point}", case.task);
-    let viewer = if case.seen {
-        Some(house.spawn(&["run", "--model", "openai/m", case.task]))
-    } else {
-        house
-            .run(&["run", "--detach", "--model", "openai/m", case.task])
-            .well();
-        None
-    };
+    let run = [
+        "run", "--detach", "--json", "--model", "openai/m", case.task,
+    ];
+    let started = house.run(&run).well().json();
+    let root = started["session_id"].as_str().unwrap();
+    let viewer = case
+        .seen
+        .then(|| house.spawn(&["events", root, "--follow"]));
     until(&format!("{point}: the daemon serves"), || {
         house.state().join("daemon.lock").exists() && !house.ls().is_empty()
     });

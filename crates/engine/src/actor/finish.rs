@@ -103,6 +103,15 @@ impl Actor<'_> {
     }
 
     fn publish(&self, from: Position, events: Vec<Stamped>) {
+        let modals: Vec<_> = events
+            .iter()
+            .filter_map(|stamped| match &stamped.event {
+                Event::ModalSet { modal, state } => {
+                    Some((Arc::clone(modal), state.clone(), stamped.at))
+                }
+                _ => None,
+            })
+            .collect();
         if events
             .iter()
             .any(|stamped| matches!(stamped.event, Event::Said { .. }))
@@ -122,6 +131,9 @@ impl Actor<'_> {
                     state: Arc::clone(&state),
                 });
             observation.publish(changes);
+        }
+        for (modal, state, at) in modals {
+            self.shared.modal_changed(self.session, &modal, &state, at);
         }
         self.shared.changed(self.session);
     }

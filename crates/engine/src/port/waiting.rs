@@ -41,6 +41,7 @@ impl Port {
             biased;
             ended = self.until(target, from, wait_for) => ended?,
             () = self.steered(caller.session) => WaitEnd::Steered,
+            () = self.asked(caller.session, target) => WaitEnd::NeedsAttention,
             () = tokio::time::sleep(timeout) => WaitEnd::Timeout,
         };
         drop(guard);
@@ -98,6 +99,19 @@ impl Port {
             }
             if settled(shared, target)? == Settled::Yes {
                 return Ok(WaitEnd::Settled);
+            }
+            // The other end lives in the registry while somebody waits: it is not gone.
+            let _rung = changes.changed().await;
+        }
+    }
+
+    /// Ends when a person is asked by the target or below it, of which the waiter was not told before.
+    async fn asked(&self, waiter: SessionId, target: SessionId) {
+        let mut changes = self.0.registry.changes(target);
+        loop {
+            changes.mark_unchanged();
+            if self.0.modals.tell_of(waiter, target) {
+                return;
             }
             // The other end lives in the registry while somebody waits: it is not gone.
             let _rung = changes.changed().await;

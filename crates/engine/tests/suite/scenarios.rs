@@ -339,6 +339,17 @@ pub(crate) const SCENARIOS: &[(&str, Scenario)] = &[
             }
         })
     }),
+    ("a session asks a person and is interrupted", |stage| {
+        Box::pin(async {
+            let root = stage.root(Some("ask")).await;
+            let mut feed = stage.world.engine.tree_feed();
+            while stage.world.engine.modals(root).is_empty() {
+                feed.next().await;
+            }
+            stage.interrupt_tree(root).await;
+            stage.world.quiet(root).await;
+        })
+    }),
     ("a session without turns is told and reads", |stage| {
         Box::pin(async {
             let root = stage.world.turnless_root("puppet/puppet").await;

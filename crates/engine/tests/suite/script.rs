@@ -55,6 +55,7 @@ pub(crate) fn say(request: &Request, gate: &Gate) -> Vec<Piece> {
         ],
         ("child", 0) => calls(&[create("leaf")]),
         ("slow-child", 0) => calls(&[create("slow")]),
+        ("ask", 0) => calls(&[("ask_user", json!({ "question": "Which one?" }))]),
         ("fail", 0) => vec![
             Piece::Text("half an answer".to_owned()),
             Piece::Fail(ModelError::new(ErrorKind::Refused, "no")),

@@ -1,12 +1,14 @@
 //! What each command of a viewer does, and what it is answered.
 
+use std::sync::Arc;
+
 use attache_engine::EngineError;
 use attache_protocol::{Answer, Command, FromHost};
 use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin, Setting};
 
 use super::{Connection, key_of, queues};
 use crate::repeats::Claim;
-use crate::{from_wire, ledger, questions, streams, to_wire};
+use crate::{from_wire, ledger, modals, questions, streams, to_wire};
 
 impl Connection {
     /// Carries a command out; none when the answer comes later, or was sent already. Whoever answers later takes the claim.
@@ -192,6 +194,18 @@ impl Connection {
             }
             Command::QueryStatus { session_id } => {
                 Ok(Some(questions::runtime(&engine, &session_id)))
+            }
+            Command::RespondModal {
+                session_id,
+                modal_id,
+                answer,
+            } => {
+                let session = from_wire::session(&session_id)?;
+                let modal = modals::id(&modal_id)?;
+                let answer = modals::answer(answer);
+                let by = Arc::clone(&self.program);
+                let answered = engine.answer_modal(session, modal, answer, &by, Some(key));
+                done(answered.await? == Decided::Done)
             }
             Command::SetRetention {
                 session_id,

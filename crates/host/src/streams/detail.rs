@@ -10,6 +10,8 @@ use attache_protocol::{
 };
 use attache_session::{CallId, Child, Created, Generation, Settings, Spent, State, Usage, preview};
 
+use crate::modals;
+
 /// Children that a snapshot has room for: the newest of them.
 const CHILDREN: usize = 1_000;
 
@@ -30,6 +32,7 @@ pub(super) fn whole(
         usage: usage(state.usage, state.spent),
         tools: tools(engine, state),
         children: children.iter().map(child).collect(),
+        modals: engine.modals(state.id).iter().map(modals::view).collect(),
         viewers,
         retention: retention(&state.settings),
         ownership: OwnershipView {

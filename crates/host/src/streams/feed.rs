@@ -8,7 +8,7 @@ use attache_protocol::Patch;
 use attache_session::{Epoch, Event, QueueId, SessionId, State};
 
 use super::detail::ToldDetail;
-use crate::to_wire;
+use crate::{modals, to_wire};
 
 /// Bytes of a piece of streamed text; escaped it may take six times as many.
 const PIECE: usize = 64 * 1024;
@@ -69,6 +69,13 @@ impl Feed {
                     offset,
                     text,
                 } => pieces(turn, step, offset, &text, &mut told),
+                Change::Modal { open, state } => {
+                    told.push(Told::Patch {
+                        live: false,
+                        patch: modals::patch(&open, state),
+                    });
+                    told.push(Told::Mark(before + index as u64 + 1));
+                }
                 Change::Note => {
                     if let Ok(row) = self.engine.row(self.session) {
                         let session = Box::new(to_wire::session(&self.engine, &row));

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -10,6 +11,9 @@ use attache_protocol::{
     Answer, Command, FromHost, FromViewer, NewSession, QueueRef, Snapshot, VERSION,
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+
+/// Definitions that sessions of these tests are of.
+const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/definitions");
 
 /// What the model says to everything, and how slowly: 40 pieces, one each hundredth of a second.
 const SCRIPT: &str = r#"
@@ -31,6 +35,95 @@ rules:
   - when: {user: '^delegate'}
     reply:
       - text: "somebody else does it"
+  - when: {user: '^ask', step: 0}
+    reply:
+      - call: ask_user
+        arguments: {question: "Which one?", choices: ["this", "that"]}
+  - when: {user: '^ask', step: 1}
+    capture:
+      result: {tool: ask_user, pointer: ""}
+    reply:
+      - text: "heard ${result}"
+  - when: {user: '^fill in', step: 0}
+    reply:
+      - call: ask_user
+        arguments: {question: "How many?", schema: {type: object, required: [count], properties: {count: {type: integer, minimum: 1}}}}
+  - when: {user: '^fill in', step: 1}
+    capture:
+      result: {tool: ask_user, pointer: ""}
+    reply:
+      - text: "heard ${result}"
+  - when: {user: '^relay', step: 0}
+    reply:
+      - call: agent_session_create
+        arguments: {initial_message: "ask it", name: "asker"}
+  - when: {user: '^deep', step: 0}
+    reply:
+      - call: agent_session_create
+        arguments: {initial_message: "relay it", name: "middle"}
+  - when: {user: '^(relay|deep)'}
+    reply:
+      - text: "somebody below asks"
+  - when: {user: '^wait', step: 0}
+    reply:
+      - call: agent_session_create
+        arguments: {initial_message: "ask it", name: "asker"}
+  - when: {user: '^wait', step: 1}
+    capture:
+      child: {tool: agent_session_create, pointer: /session_id}
+    reply:
+      - call: agent_session_wait
+        arguments: {session_id: "${child}", wait_for_idle: true, timeout_seconds: 300}
+  - when: {user: '^wait', step: 2}
+    capture:
+      why: {tool: agent_session_wait, pointer: /ended_by}
+      child: {tool: agent_session_create, pointer: /session_id}
+    reply:
+      - text: "first ${why}"
+      - call: agent_session_wait
+        arguments: {session_id: "${child}", wait_for_idle: true, timeout_seconds: 300}
+  - when: {user: '^wait', step: 3}
+    capture:
+      why: {tool: agent_session_wait, pointer: /ended_by}
+    reply:
+      - text: "then ${why}"
+  - when: {user: '^strict', step: 0}
+    reply:
+      - call: agent_session_create
+        arguments: {initial_message: "ask it", definition: {name: strict, instructions: "x", tools: [ask], limits: {questions: deny}}}
+  - when: {user: '^strict', step: 1}
+    reply:
+      - call: agent_session_create
+        arguments: {initial_message: "ask it", definition: {name: modest, instructions: "x", tools: [ask], limits: {questions: ask-parent}}}
+  - when: {user: 'asks you'}
+    reply:
+      - text: "I was asked"
+  - when: {user: '^strict'}
+    reply:
+      - text: "they ask"
+  - when: {user: '^two at once', step: 0}
+    reply:
+      - call: ask_kind
+        arguments: {kind: permission, text: "first"}
+      - call: ask_kind
+        arguments: {kind: permission, text: "second"}
+  - when: {user: '^kind permission', step: 0}
+    reply:
+      - call: ask_kind
+        arguments: {kind: permission, text: "May I?", body: "the body"}
+  - when: {user: '^kind plan', step: 0}
+    reply:
+      - call: ask_kind
+        arguments: {kind: plan, text: "Like this?", body: "the body", choices: [slowly, fast]}
+  - when: {user: '^kind sign-in', step: 0}
+    reply:
+      - call: ask_kind
+        arguments: {kind: sign-in, text: "Sign in, please", body: "the body"}
+  - when: {user: '^(kind|two)', step: 1}
+    capture:
+      result: {tool: ask_kind, pointer: ""}
+    reply:
+      - text: "heard ${result}"
   - when: {user: '^child'}
     reply:
       - delay_ms: 10000
@@ -57,8 +150,8 @@ pub(crate) async fn host() -> Host {
         storage: Storage::Memory,
         state_folder: PathBuf::from("/nowhere"),
         settings_file: None,
-        definitions: None,
-        toolsets: attache_tools::built_in(),
+        definitions: Some(PathBuf::from(DEFINITIONS)),
+        toolsets: attache_tools::built_in().with(Arc::new(attache_testkit::AskKinds)),
         scripts: vec![("slow".to_owned(), SCRIPT.to_owned())],
         environment: attache_host::environment(BTreeMap::new(), &[]),
         identity: attache_host::identity("ada".to_owned(), "engine".to_owned(), None),
@@ -180,11 +273,20 @@ impl Line {
         self.create_one(number, false).await
     }
 
+    /// A session of the root that runs a definition in a folder of this host.
+    pub(crate) async fn create_with(&mut self, number: u32, agent: &str) -> String {
+        self.create_of(number, true, Some(agent)).await
+    }
+
     async fn create_one(&mut self, number: u32, detached: bool) -> String {
+        self.create_of(number, detached, None).await
+    }
+
+    async fn create_of(&mut self, number: u32, detached: bool, agent: Option<&str>) -> String {
         let id = format!("01931f2e-0000-7000-8000-{number:012x}");
         let new = NewSession {
             session_id: id.clone(),
-            agent: None,
+            agent: agent.map(str::to_owned),
             model: Some("scripted/slow".to_owned()),
             parameters: BTreeMap::new(),
             working_directory: "/".to_owned(),

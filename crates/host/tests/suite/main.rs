@@ -7,4 +7,5 @@ mod attach;
 mod detail;
 mod gate;
 mod kit;
+mod modals;
 mod queues;

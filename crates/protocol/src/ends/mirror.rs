@@ -7,6 +7,7 @@ use crate::command::StreamPlace;
 use crate::detail::{ChildView, SessionDetail};
 use crate::frame::{Delta, FromHost, Patch, Snapshot, Stream};
 use crate::history::{EventKind, HistoryItem, RunningItem};
+use crate::modal::{ModalEnd, ModalView};
 use crate::session::{QueueView, SessionView};
 
 /// What is new after a frame.
@@ -25,6 +26,15 @@ pub enum Seen {
     Queues,
     /// Something of the rest has changed.
     Detail,
+    /// A question to a person is open.
+    Asked(Box<ModalView>),
+    /// A question that was known has ended.
+    Settled {
+        /// The question.
+        modal: Box<ModalView>,
+        /// How it ended.
+        end: ModalEnd,
+    },
     /// The session's row has changed.
     Session(Box<SessionView>),
     /// The epoch has ended, with its reason.
@@ -104,7 +114,7 @@ impl Mirror {
         self.is_lost = false;
         self.session = sessions.pop();
         self.queues = queues;
-        self.detail = detail;
+        let before_that = std::mem::replace(&mut self.detail, detail);
         self.running = running;
         let mut seen = vec![Seen::Fresh];
         let is_new = |item: &HistoryItem| before.is_none_or(|before| item.position > before);
@@ -128,6 +138,15 @@ impl Mirror {
             });
         }
         self.items = history;
+        let is_new = |modal: &&ModalView| {
+            let before = before_that.iter().flat_map(|before| &before.modals);
+            !before
+                .map(|it| &it.modal_id)
+                .any(|id| *id == modal.modal_id)
+        };
+        let open = self.detail.iter().flat_map(|detail| &detail.modals);
+        let asked = open.filter(is_new).cloned().map(Box::new);
+        seen.extend(asked.map(Seen::Asked));
         if let Some(now) = &self.running {
             // What streams was seen in part by a viewer that comes back, and not at all by a new one.
             let from = known
@@ -234,6 +253,23 @@ impl Mirror {
                     Some(known) => *known = child,
                     None => detail.children.push(child),
                 }
+            }
+            Patch::ModalPut { modal } => {
+                if detail
+                    .modals
+                    .iter()
+                    .any(|known| known.modal_id == modal.modal_id)
+                {
+                    return Vec::new();
+                }
+                detail.modals.push((*modal).clone());
+                return vec![Seen::Asked(modal)];
+            }
+            Patch::ModalGone { modal_id, end, .. } => {
+                let place = detail.modals.iter().position(|it| it.modal_id == modal_id);
+                let gone = place.map(|place| Box::new(detail.modals.remove(place)));
+                let settled = gone.map(|modal| Seen::Settled { modal, end });
+                return settled.into_iter().collect();
             }
             Patch::ItemPut { .. }
             | Patch::ItemText { .. }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Draft;
 use super::lifecycle::give_up_watches;
 use super::mail::push_notice;
+use super::modals::withdraw;
 use crate::command::{Answer, Effect, Rejected};
 use crate::event::{CallResult, Event, ResultOrigin};
 use crate::id::{Ids, TurnId, WatchId};
@@ -53,6 +54,7 @@ pub(super) fn record_results(
                 call: Arc::clone(&result.call),
             });
         }
+        withdraw(draft, |modal| modal.call == result.call);
         draft.push(Event::CallEnded {
             turn,
             result: result.clone(),
@@ -90,13 +92,14 @@ pub(super) fn note(
 }
 
 /// The run goes on: who holds the session decides what becomes of it.
-pub(super) fn report_stall(
+pub(super) fn tell_parents(
     draft: &mut Draft,
     turn: TurnId,
+    code: &Arc<str>,
     text: &Arc<str>,
     ids: &mut dyn Ids,
 ) -> Result<Answer, Rejected> {
-    note(draft, turn, &"stalled".into(), text)?;
+    note(draft, turn, code, text)?;
     let holders = draft.state.parents.iter().filter(|parent| parent.holds);
     let holders: Vec<_> = holders.map(|parent| parent.id).collect();
     for parent in holders {
@@ -193,6 +196,7 @@ pub(super) fn close(
         return;
     };
     let turn = open.id;
+    withdraw(draft, |_| true);
     for call in open.calls {
         let state = if call.changes_state {
             "; it may have taken effect"

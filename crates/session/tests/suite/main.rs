@@ -8,6 +8,7 @@ mod events;
 mod ledger;
 mod lifecycle;
 mod lineage;
+mod modals;
 mod queues;
 mod random;
 mod receipts;

@@ -4,13 +4,14 @@
 use std::fmt::Write as _;
 
 use attache_session::{
-    BudgetChange, Command, Cut, Decision, EndReason, Immediacy, Limit, MailBody, QueueId, Rejected,
-    Setting, StopReason,
+    BudgetChange, Command, Cut, Decision, EndReason, Immediacy, Limit, MailBody, ModalAnswer,
+    QueueId, Rejected, Setting, StopReason,
 };
 
 use crate::desk::{
     Desk, answer, body, call, child, effect, eid, enqueue, iid, kinds, result, said, sid, wid,
 };
+use crate::modals::question;
 
 /// The phases of a session's turn.
 const PHASES: [&str; 4] = ["no turn", "running", "calls open", "some results in"];
@@ -96,13 +97,16 @@ fn place(command: &Command) -> usize {
         Command::SetBounds { .. } => 24,
         Command::NearlySpent { .. } => 25,
         Command::Undeliverable { .. } => 26,
-        Command::ReportStall { .. } => 27,
+        Command::TellParents { .. } => 27,
         Command::Set { .. } => 28,
         Command::StopUnviewed { .. } => 29,
+        Command::RaiseModal { .. } => 30,
+        Command::AnswerModal { .. } => 31,
+        Command::ExpireModal { .. } => 32,
     }
 }
 
-const COMMANDS: usize = 30;
+const COMMANDS: usize = 33;
 
 /// At least one of each command, as it would be asked in the session's last turn.
 fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
@@ -257,7 +261,8 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
         ),
         (
             "no progress",
-            Command::ReportStall {
+            Command::TellParents {
+                code: "stalled".into(),
                 turn,
                 text: "nothing comes".into(),
             },
@@ -300,6 +305,26 @@ fn commands(desk: &mut Desk) -> Vec<(&'static str, Command)> {
             Command::Stop {
                 reason: StopReason::Terminated,
                 partial: None,
+            },
+        ),
+        (
+            "ask a person",
+            Command::RaiseModal {
+                modal: std::sync::Arc::new(question(1, turn, "b")),
+            },
+        ),
+        (
+            "answer what nobody asks",
+            Command::AnswerModal {
+                modal: question(1, turn, "b").id,
+                answer: ModalAnswer::default(),
+                by: "a viewer".into(),
+            },
+        ),
+        (
+            "give up what nobody asks",
+            Command::ExpireModal {
+                modal: question(1, turn, "b").id,
             },
         ),
         (

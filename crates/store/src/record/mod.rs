@@ -5,6 +5,7 @@
 
 mod event;
 mod mail;
+mod modal;
 mod parts;
 mod read;
 mod report;

@@ -9,6 +9,7 @@ use attache_session::{
 use serde::Deserialize;
 
 use super::event::*;
+use super::modal::ModalSetRecord;
 use super::parts::{Count, PictureRecord, immediacy_of, queue_of};
 use super::{Opened, Unusable};
 use crate::check::READER;
@@ -254,6 +255,14 @@ fn known(opened: &Opened<'_>, text: &str) -> Option<Event> {
             let record: SettingsSetRecord = read(fields)?;
             Event::SettingsSet {
                 settings: Arc::new(record.value()),
+            }
+        }
+        "modal-set" => {
+            let record: ModalSetRecord = read(fields)?;
+            let (modal, state) = record.value()?;
+            Event::ModalSet {
+                modal: Arc::new(modal),
+                state,
             }
         }
         "noted" => {

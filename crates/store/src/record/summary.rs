@@ -117,6 +117,8 @@ struct Changing<'a> {
     bounds: BoundsRecord,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     background: bool,
+    #[serde(skip_serializing_if = "is_zero")]
+    asks: Count,
 }
 
 fn is_zero(count: &Count) -> bool {
@@ -157,6 +159,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         context_tokens,
         bounds,
         continue_in_background,
+        asks,
     } = summary;
     let changing = Changing {
         parents: parents.iter().map(|parent| parent.0).collect(),
@@ -178,6 +181,7 @@ pub(crate) fn encode_summary(summary: &Summary) -> String {
         context: context_tokens.map(Count),
         bounds: BoundsRecord::of(bounds),
         background: *continue_in_background,
+        asks: (*asks).into(),
     };
     seal("summary", None, changing)
 }
@@ -219,6 +223,7 @@ pub(crate) fn decode_summary(
         context,
         bounds,
         background,
+        asks,
     } = serde_json::from_str(opened.fields()).map_err(broken)?;
     Ok(Summary {
         name,
@@ -250,6 +255,7 @@ pub(crate) fn decode_summary(
         context_tokens: context.map(|count| count.0),
         bounds: Arc::new(bounds.value()),
         continue_in_background: background,
+        asks: asks.small(),
     })
 }
 

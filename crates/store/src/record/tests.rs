@@ -15,6 +15,7 @@ use super::*;
 use crate::read::Partial;
 
 mod bounds;
+mod modals;
 mod pictures;
 mod reports;
 mod settings;
@@ -165,12 +166,7 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
             })
             .boxed()
         ),
-        (
-            "stopped",
-            (one_of(StopReason::ALL), vec(one_of(Holder::ALL), 0..3))
-                .prop_map(|(reason, waited_for)| Event::Stopped { reason, waited_for })
-                .boxed()
-        ),
+        ("stopped", settings::stops().boxed()),
         (
             "queued",
             (queue(), item())
@@ -295,6 +291,7 @@ fn kinds() -> Vec<(&'static str, BoxedStrategy<Event>)> {
                 })
                 .boxed()
         ),
+        ("modal-set", modals::modals().boxed()),
         (
             "noted",
             (word(), word())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use attache_session::{CallResult, Event, ResultOrigin, Stamped};
 
 use super::event::*;
+use super::modal::ModalSetRecord;
 use super::parts::{
     BoundsRecord, CallRecord, Count, ItemRecord, PictureRecord, StepRecord, queue_name,
 };
@@ -171,6 +172,7 @@ pub(crate) fn encode_event(stamped: &Stamped) -> Result<Cow<'_, str>, Unusable> 
             seal(kind, observed, BoundsSetRecord { bounds })
         }
         Event::SettingsSet { settings } => seal(kind, observed, SettingsSetRecord::of(settings)),
+        Event::ModalSet { modal, state } => seal(kind, observed, ModalSetRecord::of(modal, state)),
         Event::Noted { code, text: _ } => {
             let code = Arc::clone(code);
             seal(kind, observed, NotedRecord { code })

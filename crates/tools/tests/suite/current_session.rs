@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_agent::{
-    CallContext, Caller, Cancel, ChildCreated, CreateChild, EventPage, EventQuery, ListChildren,
-    PortFuture, SessionContext, SessionDetail, SessionInfo, Sessions, Tool, WaitFor, Waited,
-    Watching,
+    AskPerson, Asked, CallContext, Caller, Cancel, ChildCreated, CreateChild, EventPage,
+    EventQuery, ListChildren, PortFuture, SessionContext, SessionDetail, SessionInfo, Sessions,
+    Tool, WaitFor, Waited, Watching,
 };
 use attache_session::{ItemId, Ledger, SessionId, TurnId};
 use attache_testkit::{World, json_of};
@@ -119,6 +119,10 @@ impl Sessions for Host {
     }
 
     fn acquire<'a>(&'a self, _: &'a Caller, _: SessionId) -> PortFuture<'a, (bool, SessionDetail)> {
+        unasked()
+    }
+
+    fn ask<'a>(&'a self, _: &'a Caller, _: AskPerson) -> PortFuture<'a, Asked> {
         unasked()
     }
 

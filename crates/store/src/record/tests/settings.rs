@@ -1,4 +1,4 @@
-//! Settings as they may come: every member with any value.
+//! Settings and ends of epochs as they may come: every member with any value.
 
 use super::*;
 
@@ -12,4 +12,9 @@ pub(super) fn settings() -> impl Strategy<Value = Settings> {
             switched_off,
         },
     )
+}
+
+pub(super) fn stops() -> impl Strategy<Value = Event> {
+    (one_of(StopReason::ALL), vec(one_of(Holder::ALL), 0..3))
+        .prop_map(|(reason, waited_for)| Event::Stopped { reason, waited_for })
 }

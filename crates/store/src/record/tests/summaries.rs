@@ -19,7 +19,7 @@ pub(super) fn summaries() -> impl Strategy<Value = Summary> {
     );
     let spent = (option::of(any::<u64>()), any::<bool>());
     let counts = (
-        any::<(u32, u32, bool, bool, bool)>(),
+        any::<(u32, u32, bool, bool, bool, u32)>(),
         usage(),
         option::of(any::<u64>()),
         spent,
@@ -56,6 +56,7 @@ pub(super) fn summaries() -> impl Strategy<Value = Summary> {
             context_tokens: counts.2,
             bounds: std::sync::Arc::new(counts.4),
             continue_in_background: counts.0.4,
+            asks: counts.0.5,
         },
     )
 }
