@@ -47,7 +47,7 @@ pub(crate) enum Command {
     Chat(Chat),
     /// Run the daemon in the foreground.
     #[command(
-        after_help = "Example:\n  attache serve\n  attache serve --store sqlite:/srv/attache\n  attache serve --listen"
+        after_help = "Example:\n  attache serve\n  attache serve --store sqlite:/srv/attache\n  attache serve --listen\n  attache serve --listen 0.0.0.0:7433 --tls-cert box.pem --tls-key box.key --allow-host box.example"
     )]
     Serve {
         /// Where sessions are kept: `sqlite:FOLDER`, or `memory:` for sessions that go with the daemon.
@@ -56,19 +56,19 @@ pub(crate) enum Command {
         /// The name of the profile that owns sessions; `user@machine` by default.
         #[arg(long, value_name = "NAME", value_parser = clap::builder::NonEmptyStringValueParser::new())]
         profile: Option<String>,
-        /// Serve other agents over HTTP too, at `/mcp` of this address; only this machine can reach it.
-        #[arg(
-            long,
-            value_name = "ADDRESS",
-            num_args = 0..=1,
-            default_missing_value = "127.0.0.1:7433",
-            value_parser = listen,
-            conflicts_with = "on_demand"
-        )]
-        listen: Option<SocketAddr>,
+        #[command(flatten)]
+        web: Web,
         /// Leave after some idle time, as a daemon does that a command has started.
-        #[arg(long, hide = true)]
+        #[arg(long, hide = true, conflicts_with = "listen")]
         on_demand: bool,
+    },
+    /// Make, list and revoke the tokens with which viewers elsewhere come to the daemon's listener.
+    #[command(
+        after_help = "Examples:\n  attache token create --name phone\n  attache token list\n  attache token revoke phone"
+    )]
+    Token {
+        #[command(subcommand)]
+        command: Token,
     },
     /// Serve another agent over MCP on standard input and output.
     ///
@@ -275,6 +275,70 @@ pub(crate) struct Choice {
     pub(crate) parameters: Vec<(String, String)>,
 }
 
+/// A listener for those elsewhere.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Web {
+    /// Serve viewers at `/attach` and other agents at `/mcp` of this address. One that others can reach needs TLS, and a
+    /// token that was made before.
+    #[arg(
+        long,
+        value_name = "ADDRESS",
+        num_args = 0..=1,
+        default_missing_value = "127.0.0.1:7433",
+        value_parser = listen
+    )]
+    pub(crate) listen: Option<SocketAddr>,
+    /// The certificate of the listener with those that vouch for it, a PEM file.
+    #[arg(long, value_name = "FILE", requires = "listen", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The certificate's key, a PEM file.
+    #[arg(long, value_name = "FILE", requires = "listen", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// A name by which the listener is called too; repeatable. Requests that call it otherwise are refused.
+    #[arg(long = "allow-host", value_name = "NAME", requires = "listen", value_parser = host_name)]
+    pub(crate) allow_hosts: Vec<String>,
+}
+
+/// What is done with tokens.
+#[derive(Subcommand, Debug)]
+pub(crate) enum Token {
+    /// Make a token, and print its secret: this once, it is kept nowhere.
+    #[command(
+        after_help = "Examples:\n  attache token create --name phone\n  attache token create --scope write --session 3f9a1c2b"
+    )]
+    Create {
+        /// Its name, which no other has; one is made up by default.
+        #[arg(long, value_name = "NAME")]
+        name: Option<String>,
+        /// What its bearer may do; each has what those before it have.
+        #[arg(long, value_name = "SCOPE", default_value = "read")]
+        scope: ScopeName,
+        /// Only this session and those spawned below it.
+        #[arg(long, value_name = "ID")]
+        session: Option<String>,
+    },
+    /// List the tokens, oldest first.
+    #[command(after_help = "Example:\n  attache token list --json")]
+    List,
+    /// Take a token back; connections that came with it end at once.
+    #[command(after_help = "Example:\n  attache token revoke phone")]
+    Revoke {
+        /// Its name or its id.
+        token: String,
+    },
+}
+
+/// What a token lets its bearer do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, ValueEnum)]
+pub(crate) enum ScopeName {
+    /// Look at sessions and follow them.
+    Read,
+    /// Create, change and delete sessions too: what runs in them runs as you.
+    Write,
+    /// Make and revoke tokens too.
+    Admin,
+}
+
 #[derive(Args, Debug)]
 pub(crate) struct Mcp {
     /// The agent definition that sessions get when none is named; `attache agents` lists them.
@@ -377,22 +441,23 @@ fn store(text: &str) -> Result<Storage, String> {
     }
 }
 
-/// An address of this machine that others cannot reach.
+/// An address to listen on. Whether others may reach it is decided with the rest of the command line.
 fn listen(text: &str) -> Result<SocketAddr, String> {
-    let address: SocketAddr = match text.strip_prefix("localhost:") {
+    match text.strip_prefix("localhost:") {
         Some(port) => format!("127.0.0.1:{port}"),
         None => text.to_owned(),
     }
     .parse()
-    .map_err(|_fault| "must be an address with a port, like 127.0.0.1:7433".to_owned())?;
-    if address.ip().is_loopback() {
-        Ok(address)
+    .map_err(|_fault| "must be an address with a port, like 127.0.0.1:7433".to_owned())
+}
+
+/// A host's name without a port.
+fn host_name(text: &str) -> Result<String, String> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '_');
+    if !text.is_empty() && text.len() <= 253 && text.chars().all(is_plain) {
+        Ok(text.to_owned())
     } else {
-        Err(
-            "others could reach it, and there is no way yet to let them in one by one: use an \
-             address of this machine alone, like 127.0.0.1:7433"
-                .to_owned(),
-        )
+        Err("must be the name of a host without a port, like box.example".to_owned())
     }
 }
 

@@ -17,6 +17,7 @@ mod run;
 mod send;
 mod serve;
 mod show;
+mod token;
 mod wait;
 
 use std::io::Read;
@@ -65,15 +66,16 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Serve {
             store,
             profile,
-            listen,
+            web,
             on_demand,
         }) => {
             let serving = link::Serving {
                 storage: store,
                 profile,
             };
-            serve::serve(serving, listen, on_demand, output).await
+            serve::serve(serving, web, on_demand, output).await
         }
+        Some(Command::Token { command }) => token::token(command, output).await,
         Some(Command::Mcp(mcp)) => mcp::mcp(mcp).await,
         Some(Command::Restart { now }) => restart::restart(now, output).await,
         Some(Command::Ls { status, roots }) => list::ls(status, roots, output).await,

@@ -53,6 +53,15 @@ impl Link {
         }
     }
 
+    /// Reaches the daemon if one runs, and otherwise opens a host in this process: nothing is left running for a command
+    /// that sessions have no part in.
+    pub(crate) async fn daemon_or_in_process() -> Result<Self, Failure> {
+        match Self::running_daemon().await? {
+            Some(link) => Ok(link),
+            None => Self::in_process().await,
+        }
+    }
+
     /// Opens a host in this process.
     pub(crate) async fn in_process() -> Result<Self, Failure> {
         let places = Places::find()?;
@@ -143,6 +152,7 @@ pub(crate) async fn open_host(places: &Places, serving: Serving) -> Result<Host,
             }
         }
         HostError::Settings(error) => Failure::usage(error.to_string()),
+        HostError::Tokens(error) => Failure::new(NOT_FOUND, "storage-corrupt", error.to_string()),
     })
 }
 

@@ -1,18 +1,16 @@
 //! Puts the MCP door and the host together: how a connection that asks for it is served, where the
-//! roots of its clients come from, and the listener for clients over HTTP.
+//! roots of its clients come from, and the route for clients over HTTP.
 
 use std::collections::BTreeMap;
-use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::sync::Arc;
 
+use attache_host::web::{Body, HeaderMap, Incoming, Request, Response, Route};
 use attache_host::{Door as HostDoor, DoorFuture, Doors, Host, OpenDoor, OutsideRoot, Service};
 use attache_mcp_door::{Door, EngineError, HttpDoor, RootFuture, Roots, SessionId, Token, serve};
-use tokio::net::TcpListener;
 
 use crate::fail::{Failure, NOT_FOUND};
 use crate::link;
-use crate::output::Output;
 use crate::places::Places;
 
 /// The name of the door in the frame that opens it.
@@ -83,13 +81,25 @@ fn door(host: &Host) -> Result<Door, EngineError> {
     Door::new(host.engine().clone(), "attache", env!("CARGO_PKG_VERSION"))
 }
 
-/// The listener for clients over HTTP, with the token that they have to bring.
-pub(crate) async fn http(
-    host: &Host,
-    places: &Places,
-    address: SocketAddr,
-    output: &Output,
-) -> Result<(HttpDoor, TcpListener), Failure> {
+/// The MCP door as a route of the listener.
+struct McpRoute(HttpDoor);
+
+impl Route for McpRoute {
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        self.0.knows(headers)
+    }
+
+    fn answer<'a>(&'a self, request: Request<Incoming>) -> DoorFuture<'a, Response<Body>> {
+        Box::pin(self.0.answer(request))
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+}
+
+/// The route for clients over HTTP, who have to bring the token of the state folder.
+pub(crate) fn route(host: &Host, places: &Places) -> Result<Arc<dyn Route>, Failure> {
     let mut fresh = [0; 32];
     getrandom::fill(&mut fresh)
         .map_err(|fault| Failure::internal(format!("there is no chance to be had: {fault}")))?;
@@ -104,14 +114,6 @@ pub(crate) async fn http(
         })?;
     let token = Token::of(&places.state, &fresh)
         .map_err(|error| Failure::new(NOT_FOUND, "internal", error.to_string()))?;
-    let listener = TcpListener::bind(address).await.map_err(|fault| {
-        Failure::new(
-            NOT_FOUND,
-            "internal",
-            format!("cannot listen on {address}: {fault}"),
-        )
-    })?;
-    let bound = listener.local_addr().unwrap_or(address);
     let root = OutsideRoot {
         agent: None,
         model: None,
@@ -124,9 +126,5 @@ pub(crate) async fn http(
         root,
     });
     let door = door(host).map_err(|error| Failure::internal(error.message))?;
-    output.note(&format!(
-        "attache serves http://{bound}/mcp; clients bring the token in {}",
-        places.state.join("mcp-token").display()
-    ));
-    Ok((HttpDoor::new(&door, roots, token), listener))
+    Ok(Arc::new(McpRoute(HttpDoor::new(&door, roots, token))))
 }

@@ -6,30 +6,34 @@
 
 mod answer;
 mod attach;
+mod authorise;
 mod queues;
+mod tokens;
 
 use std::collections::HashMap;
-use std::io::{self, Write};
+use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use attache_engine::{EngineError, Quiet, Viewing};
-use attache_protocol::{
-    Answer, Command, FRAME_LIMIT, FromHost, FromViewer, Reach, VERSION, WireError, decode,
-};
+use attache_protocol::{Answer, Command, FromHost, FromViewer, Reach, VERSION, WireError};
 use attache_session::{ErrorCode, SessionId, preview};
-use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, BufReader, ReadHalf};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use crate::attachments::GRACE;
+use crate::grant::Grant;
 use crate::host::Host;
+use crate::incoming::{Incoming, Lines, Said};
 use crate::outgoing::Outgoing;
 use crate::repeats::{Before, Claim};
 use crate::streams::Pump;
 use crate::{doors, from_wire, repeats, to_wire};
+
+use authorise::Below;
 
 static CONNECTIONS: AtomicU64 = AtomicU64::new(0);
 
@@ -43,48 +47,64 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long that may go on.
 const LEAVING: Duration = Duration::from_secs(1);
 
-/// Serves one connection until its other end is gone.
+/// Serves a connection over a byte stream of this machine until its other end is gone. It is its user's own: it may do
+/// everything, and its first frame may open a door of another protocol.
 pub(crate) async fn serve<S>(host: Host, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
     let (read, write) = tokio::io::split(stream);
-    let mut lines = BufReader::new(read);
-    let mut line = Vec::new();
+    let mut lines = Lines::new(read);
     let mut going_away = host.going_away();
     let first = tokio::select! {
         biased;
         _reason = leaving(&mut going_away) => None,
-        read = read_line(&mut lines, &mut line) => Some(read),
+        said = lines.next() => Some(said),
     };
-    if let Ok(FromViewer::OpenDoor(open)) = decode(line.trim_ascii_end()) {
-        doors::open(&host, *open, tokio::io::join(lines, write)).await;
+    if let Some(Said::Frame(FromViewer::OpenDoor(open))) = first {
+        doors::open(&host, *open, tokio::io::join(lines.into_rest(), write)).await;
         return;
     }
-    let outgoing = Outgoing::new(write);
+    let outgoing = Outgoing::lines(write);
+    let never = std::future::pending();
+    converse(host, Grant::OWNER, lines, first, outgoing, never).await;
+}
+
+/// Serves frames until the other end is gone, or until `cut` ends, with what is still to be told if it may be; `first` is
+/// what was said already.
+pub(crate) async fn converse(
+    host: Host,
+    grant: Grant,
+    incoming: impl Incoming,
+    first: Option<Said>,
+    outgoing: Outgoing,
+    cut: impl Future<Output = Option<EngineError>>,
+) {
     let mut connection = Connection {
         host,
         outgoing: outgoing.clone(),
         number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+        grant,
+        below: grant.subtree.map(Below::new),
+        greeted: false,
         sessions: HashMap::new(),
         tree: None,
         waits: Vec::new(),
         program: "".into(),
         own: HashMap::new(),
     };
-    connection.read(lines, first, line).await;
+    let last = tokio::select! {
+        biased;
+        last = cut => last,
+        () = connection.read(incoming, first) => None,
+    };
     connection.close();
+    if let Some(error) = last {
+        // One that reads no further is not waited for.
+        let _told = tokio::time::timeout(LAST_WORDS, connection.refuse(None, &error)).await;
+    }
     drop(connection);
     outgoing.shut().await;
-}
-
-/// Reads a line, or goes on with one of which a part has been read.
-async fn read_line<S: AsyncRead>(
-    lines: &mut BufReader<ReadHalf<S>>,
-    line: &mut Vec<u8>,
-) -> io::Result<usize> {
-    let room = (FRAME_LIMIT + 2).saturating_sub(line.len());
-    lines.take(room as u64).read_until(b'\n', line).await
 }
 
 /// Whether this host can talk to an end that speaks this version and those before it.
@@ -120,6 +140,12 @@ struct Connection {
     outgoing: Outgoing,
     /// Its number among the connections of the host.
     number: u64,
+    /// What it may do.
+    grant: Grant,
+    /// What it may see, where that is not all.
+    below: Option<Below>,
+    /// Whether the first frame, its greeting, has come.
+    greeted: bool,
     sessions: HashMap<SessionId, Held>,
     tree: Option<Pump>,
     waits: Vec<JoinHandle<()>>,
@@ -130,27 +156,21 @@ struct Connection {
 }
 
 impl Connection {
-    /// Carries out what comes; `first` is what came of reading the first `line`, if it was read.
-    async fn read<S: AsyncRead>(
-        &mut self,
-        mut lines: BufReader<ReadHalf<S>>,
-        first: Option<io::Result<usize>>,
-        mut line: Vec<u8>,
-    ) {
+    /// Carries out what comes, after what was said `first`.
+    async fn read(&mut self, mut incoming: impl Incoming, first: Option<Said>) {
         let mut going_away = self.host.going_away();
-        let mut greeted = false;
         if let Some(first) = first
-            && !self.heard(first, &mut line, &mut greeted).await
+            && !self.heard(first).await
         {
             return;
         }
         let reason = loop {
-            let read = tokio::select! {
+            let said = tokio::select! {
                 biased;
                 reason = leaving(&mut going_away) => break reason,
-                read = read_line(&mut lines, &mut line) => read,
+                said = incoming.next() => said,
             };
-            if !self.heard(read, &mut line, &mut greeted).await {
+            if !self.heard(said).await {
                 return;
             }
         };
@@ -160,11 +180,10 @@ impl Connection {
                 // One that failed has nobody to tell.
                 let _told = wait.await;
             }
-            while greeted
-                && let Ok(read) =
-                    tokio::time::timeout(LAST_WORDS, read_line(&mut lines, &mut line)).await
+            while self.greeted
+                && let Ok(said) = tokio::time::timeout(LAST_WORDS, incoming.next()).await
             {
-                if !self.heard(read, &mut line, &mut greeted).await {
+                if !self.heard(said).await {
                     return;
                 }
             }
@@ -174,27 +193,16 @@ impl Connection {
         self.send(FromHost::GoingAway { reason }).await;
     }
 
-    /// Carries out what a line says; false when the connection is over.
-    async fn heard(
-        &mut self,
-        read: io::Result<usize>,
-        line: &mut Vec<u8>,
-        greeted: &mut bool,
-    ) -> bool {
-        match read {
-            Ok(0) | Err(_) => return false,
-            Ok(_) if line.last() != Some(&b'\n') && line.len() > FRAME_LIMIT => {
-                self.refuse(None, &invalid("a frame has at most 1 MiB"))
-                    .await;
+    /// Carries out what was said; false when the connection is over.
+    async fn heard(&mut self, said: Said) -> bool {
+        match said {
+            Said::Gone => return false,
+            Said::Broken(why) => {
+                self.refuse(None, &invalid(&why)).await;
                 return false;
             }
-            Ok(_) => {}
-        }
-        let frame = decode::<FromViewer>(line.trim_ascii_end());
-        line.clear();
-        match frame {
-            Err(fault) => self.refuse(None, &invalid(&fault.to_string())).await,
-            Ok(FromViewer::Hello {
+            Said::Invalid(why) => self.refuse(None, &invalid(&why)).await,
+            Said::Frame(FromViewer::Hello {
                 version,
                 features: _,
                 program,
@@ -203,7 +211,7 @@ impl Connection {
                     self.refuse(None, &error).await;
                     return false;
                 }
-                *greeted = true;
+                self.greeted = true;
                 self.program = preview(&program, PROGRAM_CHARS).0.into();
                 let program = self.host.0.program.clone();
                 self.send(FromHost::Hello {
@@ -213,14 +221,14 @@ impl Connection {
                 })
                 .await;
             }
-            Ok(FromViewer::OpenDoor(_)) => {
-                self.refuse(None, &invalid("a door is opened by the first frame"))
-                    .await;
+            Said::Frame(FromViewer::OpenDoor(_)) => {
+                let text = "a door is opened by the first frame over the local socket";
+                self.refuse(None, &invalid(text)).await;
             }
-            Ok(FromViewer::Command { command_id, body }) if *greeted => {
+            Said::Frame(FromViewer::Command { command_id, body }) if self.greeted => {
                 self.carry_out(command_id, body).await;
             }
-            Ok(FromViewer::Command { command_id, .. }) => {
+            Said::Frame(FromViewer::Command { command_id, .. }) => {
                 self.refuse(
                     Some(command_id),
                     &invalid("the first frame must be `hello`"),
@@ -243,8 +251,13 @@ impl Connection {
             .await;
     }
 
-    async fn carry_out(&mut self, id: String, command: Command) {
-        match self.answer_once(&id, command).await {
+    async fn carry_out(&mut self, id: String, mut command: Command) {
+        let answered = match self.authorise(&mut command) {
+            Ok(Some(answer)) => Ok(Some(answer)),
+            Ok(None) => self.answer_once(&id, command).await,
+            Err(refused) => Err(refused),
+        };
+        match answered {
             Ok(Some(answer)) => self.send(FromHost::answer(id, answer)).await,
             Ok(None) => {}
             Err(error) => self.refuse(Some(id), &error).await,

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tokio::net::UnixListener;
+use tokio::net::{UnixListener, UnixStream};
 
 use crate::host::Host;
 
@@ -34,6 +34,8 @@ pub enum Idle {
 pub struct Daemon {
     host: Host,
     listener: UnixListener,
+    /// The number of the user whose daemon it is: nobody else is served, whatever the modes of files let through.
+    owner: u32,
     path: PathBuf,
     /// The name under which those find it who would look elsewhere.
     link: Option<PathBuf>,
@@ -72,6 +74,7 @@ impl Daemon {
         Ok(Self {
             host,
             listener,
+            owner: rustix::process::geteuid().as_raw(),
             path: path.to_path_buf(),
             link: linked.then(|| link.to_path_buf()),
         })
@@ -87,10 +90,12 @@ impl Daemon {
                 accepted = self.listener.accept() => {
                     quiet = Duration::ZERO;
                     match accepted {
-                        Ok((stream, _)) => {
+                        Ok((stream, _)) if self.is_of_owner(&stream) => {
                             let host = self.host.clone();
                             tokio::spawn(async move { host.serve(stream).await });
                         }
+                        // Closed without a word.
+                        Ok(_of_another) => {}
                         // Too many open files, say: trying at once would only burn time.
                         Err(_) => tokio::time::sleep(RETRY).await,
                     }
@@ -114,7 +119,62 @@ impl Daemon {
     /// Tells those who connected just before the name was gone.
     async fn drain(&self) {
         while let Ok(Ok((stream, _))) = tokio::time::timeout(RETRY, self.listener.accept()).await {
-            self.host.serve(stream).await;
+            if self.is_of_owner(&stream) {
+                self.host.serve(stream).await;
+            }
+        }
+    }
+
+    /// Whether the other end belongs to the user whose daemon this is, as the kernel tells.
+    fn is_of_owner(&self, stream: &UnixStream) -> bool {
+        stream
+            .peer_cred()
+            .is_ok_and(|peer| peer.uid() == self.owner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use crate::{Doors, HostConfig, Storage, environment, identity};
+
+    #[tokio::test]
+    async fn only_the_user_whose_daemon_it_is_is_served() {
+        let folder = tempfile::tempdir().unwrap();
+        let socket = folder.path().join("s");
+        for (more, served) in [(0, true), (1, false)] {
+            let host = Host::open(HostConfig {
+                storage: Storage::Memory,
+                state_folder: folder.path().to_path_buf(),
+                settings_file: None,
+                definitions: None,
+                toolsets: attache_tools::built_in(),
+                scripts: Vec::new(),
+                environment: environment(BTreeMap::new(), &[]),
+                identity: identity("ada".to_owned(), "engine".to_owned(), None),
+                program: "tests".to_owned(),
+                doors: Doors::new(),
+            });
+            let mut daemon = Daemon::bind(host.await.unwrap(), &socket, &socket).unwrap();
+            daemon.owner += more;
+            let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+            let stopped = async move {
+                drop(stopped.await);
+                "tests end".to_owned()
+            };
+            let running = tokio::spawn(daemon.run(stopped, Idle::Stay));
+            let mut stream = UnixStream::connect(&socket).await.unwrap();
+            let hello = b"{\"type\":\"hello\",\"version\":1,\"features\":[],\"program\":\"t\"}\n";
+            // It may be closed before.
+            let _said = stream.write_all(hello).await;
+            let answered = stream.read_u8().await.is_ok();
+            assert_eq!(answered, served);
+            drop((stop, stream));
+            running.await.unwrap();
         }
     }
 }

@@ -24,6 +24,7 @@ use crate::from_wire;
 use crate::repeats::Repeats;
 use crate::settings::{ConfiguredProvider, Settings, SettingsError};
 use crate::streams::Streams;
+use crate::tokens::{Tokens, TokensError};
 
 /// Where sessions are kept.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -67,6 +68,9 @@ pub enum HostError {
     /// The settings do not load.
     #[error("{0}")]
     Settings(#[from] SettingsError),
+    /// The tokens do not load.
+    #[error("{0}")]
+    Tokens(#[from] TokensError),
 }
 
 /// How long turns may go on when a host ends.
@@ -96,6 +100,7 @@ pub(crate) struct Shared {
     pub(crate) repeats: Arc<Repeats>,
     going_away: watch::Sender<Option<String>>,
     pub(crate) doors: Doors,
+    pub(crate) tokens: Tokens,
 }
 
 /// A host that runs. Cheap to clone.
@@ -133,9 +138,13 @@ impl Host {
             doors,
         } = config;
         let settings = Settings::load(settings_file.as_deref(), None, &environment)?;
-        let store: Arc<dyn Store> = match storage {
-            Storage::Memory => Arc::new(MemoryStore::new()),
-            Storage::Folder(folder) => attache_engine::open_store(&folder)?,
+        let (store, tokens): (Arc<dyn Store>, _) = match storage {
+            Storage::Memory => (Arc::new(MemoryStore::new()), Tokens::in_memory()),
+            Storage::Folder(folder) => {
+                let store = attache_engine::open_store(&folder)?;
+                // Behind the store, whose lock says that no other process writes them.
+                (store, Tokens::of(&folder)?)
+            }
         };
         let providers = Arc::new(Mutex::new(settings.providers));
         let configured = Arc::clone(&providers);
@@ -190,6 +199,7 @@ impl Host {
             connections: AtomicUsize::new(0),
             going_away: watch::channel(None).0,
             doors,
+            tokens,
         })))
     }
 
@@ -199,13 +209,25 @@ impl Host {
         &self.0.engine
     }
 
-    /// Serves one connection until its other end is gone.
+    /// Whether there is a token with which somebody can come from elsewhere.
+    #[must_use]
+    pub fn has_tokens(&self) -> bool {
+        !self.0.tokens.is_empty()
+    }
+
+    /// Serves one connection of the user whose host this is, until its other end is gone.
     pub async fn serve<S>(&self, stream: S)
     where
         S: AsyncRead + AsyncWrite + Send + 'static,
     {
+        self.connected(connection::serve(self.clone(), stream))
+            .await;
+    }
+
+    /// Counts a connection while it is served.
+    pub(crate) async fn connected(&self, serving: impl Future<Output = ()>) {
         self.0.connections.fetch_add(1, Ordering::AcqRel);
-        connection::serve(self.clone(), stream).await;
+        serving.await;
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
     }
 

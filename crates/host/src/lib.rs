@@ -12,7 +12,9 @@ mod connection;
 mod daemon;
 mod doors;
 mod from_wire;
+mod grant;
 mod host;
+mod incoming;
 mod key_command;
 mod ledger;
 mod modals;
@@ -23,6 +25,8 @@ mod repeats;
 mod settings;
 mod streams;
 mod to_wire;
+mod tokens;
+pub mod web;
 
 pub use attache_engine::EngineHandle;
 pub use attache_engine::parts::Finding;
@@ -36,3 +40,4 @@ pub use host::{
 };
 pub use outside::OutsideRoot;
 pub use settings::{ConfiguredProvider, Effective, Settings, SettingsError, Source};
+pub use tokens::TokensError;

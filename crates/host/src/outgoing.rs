@@ -2,31 +2,70 @@
 //! for a socket that nobody reads, and there is no step between a stream and its socket.
 
 use std::io;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use attache_protocol::{FromHost, encode};
+use bytes::Bytes;
+use futures_util::{Sink, SinkExt};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::sync::Mutex;
 
 /// See the module. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct Outgoing(Arc<Mutex<Lines>>);
+pub(crate) struct Outgoing(Arc<Mutex<Way>>);
 
-/// A socket that sets frames apart by lines.
-struct Lines {
-    socket: Box<dyn AsyncWrite + Send + Unpin>,
-    buffer: Vec<u8>,
+struct Way {
+    transport: Transport,
     is_gone: bool,
+}
+
+/// How a transport sets frames apart.
+enum Transport {
+    /// By lines.
+    Lines {
+        socket: Box<dyn AsyncWrite + Send + Unpin>,
+        buffer: Vec<u8>,
+    },
+    /// By messages.
+    Messages(Messages),
+}
+
+/// What takes messages, and sends them when it is flushed. A frame goes in as it was encoded, without a copy.
+pub(crate) type Messages = Pin<Box<dyn Sink<Message, Error = io::Error> + Send>>;
+
+/// What goes out over a transport of messages.
+pub(crate) enum Message {
+    /// A frame.
+    Frame(Bytes),
+    /// A question whether the other end is still there.
+    Ping,
 }
 
 /// Bytes of a buffer that is kept for the next write.
 const KEPT: usize = 64 * 1024;
 
+/// How long a transport may take to say goodbye to an end that reads no further.
+const GOODBYE: Duration = Duration::from_secs(1);
+
 impl Outgoing {
-    pub(crate) fn new(socket: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        Self(Arc::new(Mutex::new(Lines {
+    /// Out to a byte stream.
+    pub(crate) fn lines(socket: impl AsyncWrite + Send + Unpin + 'static) -> Self {
+        Self::over(Transport::Lines {
             socket: Box::new(socket),
             buffer: Vec::new(),
+        })
+    }
+
+    /// Out to a transport of messages.
+    pub(crate) fn messages(messages: Messages) -> Self {
+        Self::over(Transport::Messages(messages))
+    }
+
+    fn over(transport: Transport) -> Self {
+        Self(Arc::new(Mutex::new(Way {
+            transport,
             is_gone: false,
         })))
     }
@@ -46,31 +85,79 @@ impl Outgoing {
     ///
     /// That of the socket: nothing can be said there any more.
     pub(crate) async fn frames(&self, frames: &[Arc<[u8]>]) -> io::Result<()> {
-        let mut lines = self.0.lock().await;
-        let Lines {
-            socket,
-            buffer,
-            is_gone,
-        } = &mut *lines;
+        let mut way = self.0.lock().await;
+        let Way { transport, is_gone } = &mut *way;
         if std::mem::replace(is_gone, true) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
-        buffer.clear();
-        for frame in frames {
-            buffer.extend_from_slice(frame);
-            buffer.push(b'\n');
-        }
-        socket.write_all(buffer).await?;
+        transport.write(frames).await?;
         *is_gone = false;
-        if buffer.capacity() > KEPT {
-            *buffer = Vec::new();
-        }
         Ok(())
+    }
+
+    /// Asks the other end whether it is there, where the transport does not tell that by itself.
+    ///
+    /// # Errors
+    ///
+    /// That of the socket: nothing can be said there any more.
+    pub(crate) async fn ping(&self) -> io::Result<()> {
+        let mut way = self.0.lock().await;
+        let Way { transport, is_gone } = &mut *way;
+        let Transport::Messages(messages) = transport else {
+            return Ok(());
+        };
+        if std::mem::replace(is_gone, true) {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        messages.send(Message::Ping).await?;
+        *is_gone = false;
+        Ok(())
+    }
+
+    /// Waits until what a transport has to say by itself has left.
+    pub(crate) async fn settle(&self) {
+        if let Transport::Messages(messages) = &mut self.0.lock().await.transport {
+            // A socket that is gone is noticed by the reader.
+            let _ready = std::future::poll_fn(|cx| messages.as_mut().poll_ready(cx)).await;
+        }
     }
 
     /// Ends this way of the connection in good order.
     pub(crate) async fn shut(&self) {
-        // The other end may be gone already.
-        let _shut = self.0.lock().await.socket.shutdown().await;
+        let shut = async {
+            let mut way = self.0.lock().await;
+            match &mut way.transport {
+                Transport::Lines { socket, .. } => socket.shutdown().await,
+                Transport::Messages(messages) => messages.close().await,
+            }
+        };
+        // The other end may be gone already, or there and read no further.
+        let _shut = tokio::time::timeout(GOODBYE, shut).await;
+    }
+}
+
+impl Transport {
+    async fn write(&mut self, frames: &[Arc<[u8]>]) -> io::Result<()> {
+        match self {
+            Self::Lines { socket, buffer } => {
+                buffer.clear();
+                for frame in frames {
+                    buffer.extend_from_slice(frame);
+                    buffer.push(b'\n');
+                }
+                socket.write_all(buffer).await?;
+                if buffer.capacity() > KEPT {
+                    *buffer = Vec::new();
+                }
+                Ok(())
+            }
+            Self::Messages(messages) => {
+                for frame in frames {
+                    let frame = Bytes::from_owner(Arc::clone(frame));
+                    messages.feed(Message::Frame(frame)).await?;
+                }
+                messages.flush().await
+            }
+        }
     }
 }

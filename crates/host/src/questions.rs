@@ -42,12 +42,14 @@ pub(crate) fn session(engine: &EngineHandle, session: SessionId) -> Result<Answe
 /// Rows of one reading of a long list.
 const ROWS: usize = 256;
 
-/// Rows in order of birth, as many as a frame holds.
+/// Rows in order of birth, as many as a frame holds; only those `within` a session's subtree, if one is given.
 pub(crate) fn list(
     engine: &EngineHandle,
     root: Option<SessionId>,
     after: Option<SessionId>,
+    within: Option<SessionId>,
 ) -> Result<Answer, EngineError> {
+    let root = root.or(within);
     if let Some(after) = after {
         engine.row(after)?;
     }
@@ -58,7 +60,7 @@ pub(crate) fn list(
         let (rows, last) = match root {
             // A part of a tree is cut out of the whole of it.
             Some(root) => {
-                let rows = streams::rows(engine, Some(root))?;
+                let rows = streams::rows(engine, Some(root), within)?;
                 let from = after.and_then(|after| rows.iter().position(|row| row.session == after));
                 (
                     rows.into_iter()
@@ -95,8 +97,12 @@ pub(crate) fn list(
     }
 }
 
-/// Sessions of a full id or of an id's end.
-pub(crate) fn resolve(engine: &EngineHandle, text: &str) -> Result<Answer, EngineError> {
+/// Sessions of a full id or of an id's end; only those `within` a session's subtree, if one is given.
+pub(crate) fn resolve(
+    engine: &EngineHandle,
+    text: &str,
+    within: Option<SessionId>,
+) -> Result<Answer, EngineError> {
     let unknown = || {
         let (shown, _) = attache_session::preview(text, 60);
         EngineError::new(
@@ -105,17 +111,23 @@ pub(crate) fn resolve(engine: &EngineHandle, text: &str) -> Result<Answer, Engin
         )
     };
     let text = text.trim().to_ascii_lowercase();
-    let ids = match from_wire::session(&text) {
-        Ok(id) => vec![id],
-        Err(_) => {
-            let plain = text
-                .bytes()
-                .all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-            if text.len() < SUFFIX || !plain {
-                return Err(unknown());
-            }
-            engine.ids_ending(&text, CANDIDATES + 1)?
+    let whole = from_wire::session(&text).ok();
+    let plain = |text: &str| {
+        let mut bytes = text.bytes();
+        text.len() >= SUFFIX && bytes.all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+    };
+    let ids = match (within, whole) {
+        (_, None) if !plain(&text) => return Err(unknown()),
+        // Only what may be seen is looked through: others stand in nobody's place, and take no time of their own.
+        (Some(top), whole) => {
+            let end = whole.map_or(text, |id| id.to_string());
+            let rows = streams::rows(engine, Some(top), within).map_err(|_gone| unknown())?;
+            let ids = rows.into_iter().map(|row| row.session);
+            let ids = ids.filter(|id| id.to_string().ends_with(&end));
+            ids.take(CANDIDATES + 1).collect()
         }
+        (None, Some(id)) => vec![id],
+        (None, None) => engine.ids_ending(&text, CANDIDATES + 1)?,
     };
     let more = ids.len() > CANDIDATES;
     let mut sessions = Vec::new();

@@ -1,44 +1,24 @@
-//! The server over HTTP at `/mcp`: whoever brings the token, from this machine, and no page of a
-//! browser that was led here by a foreign name.
+//! The server over HTTP: whoever brings the token. The listener is another's, who has looked at names and pages before:
+//! nothing here knows of sockets.
 
 use std::convert::Infallible;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, header};
+use http::{HeaderMap, Request, Response, header};
+use http_body::Body;
 use http_body_util::combinators::BoxBody;
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
 
 use crate::door::{Door, Roots};
 use crate::handler::McpClient;
 use crate::seat::Seat;
 use crate::token::Token;
 
-/// Where the server answers.
-const PATH: &str = "/mcp";
-
 /// Largest body: the largest text that a tool takes, with room for its escapes.
 const BODY: usize = 8 * 1024 * 1024;
 
-/// Connections at once; more wait to be accepted.
-const CONNECTIONS: usize = 256;
-
-/// How long a client may take to send the head of a request.
-const HEAD: Duration = Duration::from_secs(10);
-
-/// How long the listener rests after a fault, for example too many open files.
-const RETRY: Duration = Duration::from_millis(20);
-
-type Body = BoxBody<Bytes, Infallible>;
 type Service = StreamableHttpService<McpClient, LocalSessionManager>;
 
 /// The server over HTTP.
@@ -63,11 +43,9 @@ impl HttpDoor {
     pub fn new(door: &Door, roots: Arc<dyn Roots>, token: Token) -> Self {
         let clients = clients(door, roots);
         let client = move || Ok(clients());
-        let local = ["http://localhost:*", "http://127.0.0.1:*", "http://[::1]:*"];
         let config = StreamableHttpServerConfig::default()
-            .with_allowed_hosts(["localhost", "127.0.0.1", "::1"])
-            .with_allowed_origins(local)
-            .enforce_origin_validation()
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
             .with_max_request_body_bytes(BODY);
         Self {
             service: Service::new(client, Arc::default(), config),
@@ -75,76 +53,24 @@ impl HttpDoor {
         }
     }
 
-    /// Serves a listener until `stop` ends; then what is open is cut.
-    pub async fn serve(self, listener: TcpListener, stop: impl Future<Output = ()>) {
-        let ended = self.service.config.cancellation_token.clone();
-        let door = Arc::new(self);
-        let room = Arc::new(Semaphore::new(CONNECTIONS));
-        let mut open = JoinSet::new();
-        tokio::pin!(stop);
-        loop {
-            // Those that have ended leave nothing behind.
-            while open.try_join_next().is_some() {}
-            let accepted = async {
-                // The semaphore is never closed.
-                let place = Arc::clone(&room).acquire_owned().await.ok();
-                (place, listener.accept().await)
-            };
-            tokio::select! {
-                biased;
-                () = &mut stop => break,
-                (place, accepted) = accepted => match accepted {
-                    Ok((stream, _)) => {
-                        let door = Arc::clone(&door);
-                        open.spawn(async move {
-                            serve_connection(door, stream).await;
-                            drop(place);
-                        });
-                    }
-                    Err(_) => tokio::time::sleep(RETRY).await,
-                },
-            }
-        }
-        ended.cancel();
-        open.shutdown().await;
+    /// Whether these headers bring the token.
+    #[must_use]
+    pub fn knows(&self, headers: &HeaderMap) -> bool {
+        let brought = headers.get(header::AUTHORIZATION);
+        brought.is_some_and(|brought| self.token.is_brought_by(brought.as_bytes()))
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Response<Body> {
-        // Who it is comes before what there is.
-        let brought = request.headers().get(header::AUTHORIZATION);
-        if !brought.is_some_and(|brought| self.token.is_brought_by(brought.as_bytes())) {
-            let mut refused = short(
-                StatusCode::UNAUTHORIZED,
-                "a bearer token is needed: the file mcp-token in the state folder holds it",
-            );
-            let challenge = header::HeaderValue::from_static("Bearer");
-            refused
-                .headers_mut()
-                .insert(header::WWW_AUTHENTICATE, challenge);
-            return refused;
-        }
-        if request.uri().path() != PATH {
-            return short(StatusCode::NOT_FOUND, "there is /mcp and nothing else");
-        }
+    /// Answers a request of somebody who brought the token.
+    pub async fn answer<B>(&self, request: Request<B>) -> Response<BoxBody<Bytes, Infallible>>
+    where
+        B: Body + Send + 'static,
+        B::Error: std::fmt::Display,
+    {
         self.service.handle(request).await
     }
-}
 
-async fn serve_connection(door: Arc<HttpDoor>, stream: TcpStream) {
-    let service = service_fn(move |request| {
-        let door = Arc::clone(&door);
-        async move { Ok::<_, Infallible>(door.answer(request).await) }
-    });
-    // A client that is gone has nobody to tell.
-    let _served = hyper::server::conn::http1::Builder::new()
-        .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
-        .serve_connection(TokioIo::new(stream), service)
-        .await;
-}
-
-fn short(status: StatusCode, text: &'static str) -> Response<Body> {
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())).boxed());
-    *response.status_mut() = status;
-    response
+    /// Ends what is open: its listener ends.
+    pub fn end(&self) {
+        self.service.config.cancellation_token.cancel();
+    }
 }

@@ -10,6 +10,7 @@ use crate::history::{HistoryPage, HistoryQuery};
 use crate::ledger::LedgerView;
 use crate::modal::ModalAnswer;
 use crate::session::{Immediacy, InputOrigin, SessionView, Status};
+use crate::token::{TokenScope, TokenView};
 
 /// A request.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize, JsonSchema)]
@@ -267,6 +268,22 @@ pub enum Command {
     },
     /// What the host is and does; answered by `host`.
     HostStatus {},
+    /// Make a token for viewers elsewhere; answered by `token-made`.
+    CreateToken {
+        /// Its name, which no other has; one is made up when there is none.
+        name: Option<String>,
+        /// What its bearer may do.
+        scope: TokenScope,
+        /// The session to which, with all below it, its bearer is confined; none is every session.
+        session_id: Option<String>,
+    },
+    /// The tokens that there are; answered by `tokens`.
+    ListTokens {},
+    /// Take a token back, which ends its connections; answered by `done` with whether there was one.
+    RevokeToken {
+        /// Its name or its id.
+        token: String,
+    },
 }
 
 impl Command {
@@ -326,7 +343,10 @@ impl Command {
             | Self::QueryStatus { .. }
             | Self::WatchTree { .. }
             | Self::ListAgents { .. }
-            | Self::HostStatus {} => None,
+            | Self::HostStatus {}
+            | Self::CreateToken { .. }
+            | Self::ListTokens {}
+            | Self::RevokeToken { .. } => None,
         }
     }
 }
@@ -510,6 +530,18 @@ pub enum Answer {
     Host {
         /// What it is and does.
         host: HostView,
+    },
+    /// A token was made.
+    TokenMade {
+        /// The token.
+        token: TokenView,
+        /// What its bearer has to bring. It is told this once, and kept nowhere.
+        secret: String,
+    },
+    /// Tokens.
+    Tokens {
+        /// Those that there are, oldest first.
+        tokens: Vec<TokenView>,
     },
 }
 

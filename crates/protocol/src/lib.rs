@@ -16,6 +16,7 @@ mod ledger;
 mod modal;
 mod schema;
 mod session;
+mod token;
 
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len, json};
 pub use command::{
@@ -41,3 +42,4 @@ pub use schema::schema;
 pub use session::{
     Immediacy, InputOrigin, QueueItemView, QueueView, SessionView, Status, UsageView,
 };
+pub use token::{TokenScope, TokenView};

@@ -1,11 +1,12 @@
 //! `attache serve`: the daemon, in the foreground or started by a command.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
+use attache_host::web::{Listen, Listener, Site, Tls, WebError, may_listen};
 use attache_host::{Daemon, Host, Idle, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cli::Web;
 use crate::fail::{Failure, NOT_FOUND};
 use crate::link::{self, Serving, open_host};
 use crate::mcp;
@@ -14,7 +15,7 @@ use crate::places::Places;
 
 pub(crate) async fn serve(
     serving: Serving,
-    listen: Option<SocketAddr>,
+    web: Web,
     on_demand: bool,
     output: &Output,
 ) -> Result<u8, Failure> {
@@ -23,16 +24,20 @@ pub(crate) async fn serve(
         // for the leader of a group, which is out of it already.
         let _own_session = rustix::process::setsid();
     }
+    // What is wrong on the command line is told before anything is opened.
+    let files = web.tls_cert.as_ref().zip(web.tls_key.as_ref());
+    let tls = files.map(|(certificate, key)| Tls::of_files(certificate, key));
+    let tls = tls.transpose().map_err(refused)?;
+    if let Some(address) = web.listen {
+        may_listen(address, tls.is_some(), true).map_err(refused)?;
+    }
     let places = Places::find()?;
     let host = if on_demand {
         open_soon(&places, serving).await?
     } else {
         open_host(&places, serving).await?
     };
-    let http = match listen {
-        Some(address) => Some(mcp::http(&host, &places, address, output).await?),
-        None => None,
-    };
+    let http = listen(&host, &places, (web, tls), output).await?;
     let daemon = Daemon::bind(host, &places.socket, &places.beside).map_err(|error| {
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
     })?;
@@ -48,9 +53,9 @@ pub(crate) async fn serve(
     let ended = ended()?;
     match http {
         None => daemon.run(ended, idle).await,
-        Some((door, listener)) => {
+        Some((listener, site)) => {
             let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
-            let http = door.serve(listener, async move {
+            let http = listener.serve(site, async move {
                 // Whether it is told or the teller is gone: it ends.
                 let _told = stopped.await;
             });
@@ -62,6 +67,48 @@ pub(crate) async fn serve(
         }
     }
     Ok(0)
+}
+
+/// The listener for those elsewhere, with what it serves; none where none is asked for.
+async fn listen(
+    host: &Host,
+    places: &Places,
+    (web, tls): (Web, Option<Tls>),
+    output: &Output,
+) -> Result<Option<(Listener, Site)>, Failure> {
+    let Some(address) = web.listen else {
+        return Ok(None);
+    };
+    let (http, ws) = match tls {
+        None => ("http", "ws"),
+        Some(_) => ("https", "wss"),
+    };
+    let listen = Listen {
+        address,
+        tls,
+        has_tokens: host.has_tokens(),
+    };
+    let listener = Listener::bind(listen).await.map_err(refused)?;
+    let site = Site::new(&web.allow_hosts)
+        .with("/attach", host.attach_route())
+        .with("/mcp", mcp::route(host, places)?);
+    let bound = listener.address();
+    output.note(&format!(
+        "attache serves {http}://{bound}/mcp; clients bring the token in {}",
+        places.state.join("mcp-token").display()
+    ));
+    output.note(&format!(
+        "attache serves {ws}://{bound}/attach; viewers bring a token of `attache token create`"
+    ));
+    Ok(Some((listener, site)))
+}
+
+fn refused(error: WebError) -> Failure {
+    let text = error.to_string();
+    match error {
+        WebError::NoTls(_) | WebError::NoToken(_) | WebError::Tls { .. } => Failure::usage(text),
+        WebError::Io { .. } => Failure::new(NOT_FOUND, "internal", text),
+    }
 }
 
 /// How long a daemon that leaves may still hold the store after its socket's name is gone.

@@ -9,9 +9,23 @@ use serde_json::Value;
 use crate::door::Door;
 use crate::house::House;
 
-/// The subcommands that help names.
+/// The subcommands that help names; of one that has subcommands of its own, those.
 fn commands(house: &House) -> Vec<String> {
-    let help = house.run(&["--help"]).well().out;
+    let mut commands = Vec::new();
+    for command in commands_of(house, &[]) {
+        match command.as_str() {
+            "token" => {
+                let below = commands_of(house, &["token"]);
+                commands.extend(below.iter().map(|name| format!("token {name}")));
+            }
+            _ => commands.push(command),
+        }
+    }
+    commands
+}
+
+fn commands_of(house: &House, above: &[&str]) -> Vec<String> {
+    let help = house.run(&[above, &["--help"]].concat()).well().out;
     let list = help
         .split("Commands:")
         .nth(1)
@@ -28,6 +42,11 @@ fn commands(house: &House) -> Vec<String> {
         .collect()
 }
 
+/// A command as it is typed.
+fn words(command: &str) -> Vec<&str> {
+    command.split_whitespace().collect()
+}
+
 /// What each command is given to name a session, apart from the id: a command that is not in this
 /// table fails the test below.
 fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
@@ -38,7 +57,9 @@ fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
         "background" => Some(vec![id, "on"]),
         "rm" => Some(vec![id, "--yes"]),
         "mcp" => Some(vec!["--root", id]),
-        "demo" | "run" | "serve" | "restart" | "ls" | "agents" | "doctor" | "completions" => None,
+        "token create" => Some(vec!["--session", id]),
+        "demo" | "run" | "serve" | "restart" | "ls" | "agents" | "doctor" | "completions"
+        | "token list" | "token revoke" => None,
         other => panic!("`{other}` is new: say here what it takes"),
     }
 }
@@ -74,7 +95,7 @@ fn ids_that_name_nothing_are_not_found_on_every_command() {
             let Some(arguments) = with_id(&command, id) else {
                 continue;
             };
-            let mut line = vec![command.as_str()];
+            let mut line = words(&command);
             line.extend(arguments);
             let ended = house.run(&line);
             let shown = &id[..id.len().min(20)];
@@ -86,7 +107,7 @@ fn ids_that_name_nothing_are_not_found_on_every_command() {
             assert_eq!(ended.out, "", "{command} {shown}");
         }
         if let Some(arguments) = with_id(&command, "") {
-            let mut line = vec![command.as_str()];
+            let mut line = words(&command);
             line.extend(arguments);
             assert_eq!(house.run(&line).code, 3, "{command} with an empty id");
         }
@@ -98,18 +119,20 @@ fn ids_that_name_nothing_are_not_found_on_every_command() {
 fn unknown_flags_and_missing_arguments_are_usage_errors_on_every_command() {
     let house = House::new();
     for command in commands(&house) {
-        let ended = house.run(&[&command, "--no-such-flag"]);
+        let ended = house.run(&[&words(&command)[..], &["--no-such-flag"]].concat());
         assert_eq!(ended.code, 2, "{command}: {ended:?}");
         assert!(ended.err.contains("--no-such-flag"), "{command}: {ended:?}");
-        if with_id(&command, "x").is_some() && !matches!(command.as_str(), "chat" | "tree" | "mcp")
-        {
+        let alone = ["chat", "tree", "mcp", "token create"];
+        if with_id(&command, "x").is_some() && !alone.contains(&command.as_str()) {
             assert_eq!(
-                house.run(&[&command]).code,
+                house.run(&words(&command)).code,
                 2,
                 "{command} without its session"
             );
         }
-        let help = house.run(&[&command, "--help"]).well();
+        let help = house
+            .run(&[&words(&command)[..], &["--help"]].concat())
+            .well();
         assert!(help.out.contains("Example"), "{command} has no example");
     }
     assert_eq!(house.run(&["no-such-command"]).code, 2);
@@ -133,7 +156,10 @@ fn unknown_flags_and_missing_arguments_are_usage_errors_on_every_command() {
 
 /// Arguments of a command that take a value, as its help names them: `<ID>`, `[DIR]`, `--limit`.
 fn arguments(house: &House, command: &str) -> Vec<String> {
-    let help = house.run(&[command, "-h"]).well().out;
+    let help = house
+        .run(&[&words(command)[..], &["-h"]].concat())
+        .well()
+        .out;
     let (_, list) = help.split_once("\n\nUsage:").unwrap();
     let (list, _) = list.split_once("\nExample").unwrap();
     let lines = list.lines().filter_map(|line| line.strip_prefix("  "));
@@ -198,6 +224,28 @@ fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)>
             ("postgres://localhost/a", 2, "sqlite:FOLDER"),
         ],
         ("serve", "--profile") => &[("", 2, "a value is required")],
+        ("serve", "--tls-cert" | "--tls-key") => {
+            &[("", 2, "a value is required"), ("none.pem", 2, "none.pem")]
+        }
+        ("serve", "--allow-host") => &[
+            ("", 2, "the name of a host"),
+            ("box.example:1", 2, "the name of a host"),
+            ("https://box.example", 2, "the name of a host"),
+        ],
+        ("token create", "--name") => &[
+            ("", 2, "1 to 100 characters"),
+            ("LONG", 2, "1 to 100 characters"),
+            ("a\nb", 2, "no control characters"),
+        ],
+        ("token create", "--scope") => &[("none", 2, "possible values"), ("", 2, "a value is")],
+        ("token create", "--session") => &[
+            ("", 3, "there is no session"),
+            ("none", 3, "there is no session"),
+        ],
+        ("token revoke", "<TOKEN>") => &[
+            ("none", 3, "there is no token"),
+            ("", 3, "there is no token"),
+        ],
         ("ls", "--status") | ("events", "--type") => &[("poem", 2, "possible values")],
         ("events", "--after") => &[("yesterday", 2, "is no time"), ("", 2, "is no time")],
         // Any text may be looked for, and an empty one is in all.
@@ -244,8 +292,21 @@ fn line_with<'a>(
             good.as_ref()
         }
     };
-    let mut line = vec![OsStr::new(command)];
+    let mut line: Vec<&OsStr> = words(command).into_iter().map(OsStr::new).collect();
     match command {
+        "token revoke" => line.push(with("<TOKEN>", "x")),
+        // One is nothing without the others.
+        "serve" if argument.starts_with("--tls") => {
+            let other = if argument == "--tls-key" {
+                "--tls-cert"
+            } else {
+                "--tls-key"
+            };
+            line.extend(["--listen", "127.0.0.1:0", other, "none.pem"].map(OsStr::new));
+        }
+        "serve" if argument == "--allow-host" => {
+            line.extend(["--listen", "127.0.0.1:0"].map(OsStr::new));
+        }
         "run" => line.push(with("<PROMPT>", "x")),
         "send" => line.extend([with("<ID>", id), with("<TEXT>", "x")]),
         "background" => line.extend([with("<ID>", id), with("<SWITCH>", "on")]),
@@ -402,7 +463,7 @@ fn an_id_that_names_no_one_session_lists_up_to_five_that_it_may_mean() {
             let Some(arguments) = with_id(&command, typed) else {
                 continue;
             };
-            let line = [&[command.as_str()][..], &arguments].concat();
+            let line = [&words(&command)[..], &arguments].concat();
             let ended = house.run(&line);
             assert_eq!(ended.code, 3, "{command} {typed}: {ended:?}");
             let lines = ended.err.lines().filter(|line| is_listed(line));

@@ -435,6 +435,12 @@ fn what_is_printed_as_json_fits_the_committed_schemas() {
         ("interrupt", vec!["interrupt", &id]),
         ("agents", vec!["agents"]),
         ("doctor", vec!["doctor"]),
+        (
+            "token create",
+            vec!["token", "create", "--name", "phone", "--session", &id],
+        ),
+        ("token list", vec!["token", "list"]),
+        ("token revoke", vec!["token", "revoke", "phone"]),
         ("terminate", vec!["terminate", &id]),
         ("rm", vec!["rm", &id, "--yes"]),
         ("restart", vec!["restart"]),

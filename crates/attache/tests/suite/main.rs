@@ -25,3 +25,4 @@ mod strace;
 mod stub;
 #[cfg(feature = "fault")]
 mod told;
+mod web;

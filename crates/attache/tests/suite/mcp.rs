@@ -213,13 +213,13 @@ fn an_open_client_keeps_the_daemon() {
 }
 
 /// A daemon in the foreground that listens, and where.
-struct Listening {
+pub(crate) struct Listening {
     daemon: Child,
-    address: String,
+    pub(crate) address: String,
 }
 
 impl Listening {
-    fn start(house: &House, more: &[&str]) -> Self {
+    pub(crate) fn start(house: &House, more: &[&str]) -> Self {
         let mut line = vec!["serve", "--listen", "127.0.0.1:0"];
         line.extend(more);
         let mut daemon = house.spawn(&line);

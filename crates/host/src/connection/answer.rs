@@ -119,7 +119,9 @@ impl Connection {
                 engine.delete(from_wire::session(&session_id)?).await?;
                 done(true)
             }
-            Command::Resolve { text } => questions::resolve(&engine, &text).map(Some),
+            Command::Resolve { text } => {
+                questions::resolve(&engine, &text, self.grant.subtree).map(Some)
+            }
             Command::ListSessions {
                 root_session_id,
                 after_session_id,
@@ -132,7 +134,7 @@ impl Connection {
                     .as_deref()
                     .map(from_wire::session)
                     .transpose()?;
-                questions::list(&engine, root, after).map(Some)
+                questions::list(&engine, root, after, self.grant.subtree).map(Some)
             }
             Command::GetSession { session_id } => {
                 questions::session(&engine, from_wire::session(&session_id)?).map(Some)
@@ -232,7 +234,7 @@ impl Connection {
                     .as_deref()
                     .map(from_wire::session)
                     .transpose()?;
-                let (frames, stream) = streams::watch_tree(&engine, root)?;
+                let (frames, stream) = streams::watch_tree(&engine, root, self.grant.subtree)?;
                 self.send(FromHost::answer(id, Answer::Done { changed: true }))
                     .await;
                 for frame in frames {
@@ -252,6 +254,9 @@ impl Connection {
             Command::HostStatus {} => Ok(Some(Answer::Host {
                 host: self.host.view(),
             })),
+            Command::CreateToken { .. } | Command::ListTokens {} | Command::RevokeToken { .. } => {
+                self.tokens(command).map(Some)
+            }
         }
     }
 }

@@ -9,57 +9,84 @@ use attache_session::SessionId;
 
 use crate::to_wire;
 
-/// The rows of a tree, or of all sessions.
+/// The rows of a tree, or of all sessions; only those `within` a session's subtree, if one is given.
 pub(crate) fn rows(
     engine: &EngineHandle,
     root: Option<SessionId>,
+    within: Option<SessionId>,
 ) -> Result<Vec<SessionRow>, EngineError> {
-    match root {
-        None => engine.rows(RowFilter::All),
-        Some(asked) => {
-            let row = engine.row(asked)?;
-            let rows = engine.rows(RowFilter::Tree(row.root))?;
-            if row.root == asked {
-                return Ok(rows);
-            }
-            // Birth order: a parent stands before its children.
-            let mut inside = HashSet::from([asked]);
-            let mut kept = Vec::new();
-            for row in rows {
-                let below = row
-                    .view
-                    .summary
-                    .parents
-                    .iter()
-                    .any(|id| inside.contains(id));
-                if below || row.session == asked {
-                    inside.insert(row.session);
-                    kept.push(row);
-                }
-            }
-            Ok(kept)
+    let Some(asked) = root.or(within) else {
+        return engine.rows(RowFilter::All);
+    };
+    let row = engine.row(asked)?;
+    let mut rows = engine.rows(RowFilter::Tree(row.root))?;
+    if let Some(top) = within {
+        let mut spawned = Spawned::below(top);
+        rows.retain(|row| spawned.takes(row));
+    }
+    if row.root == asked {
+        return Ok(rows);
+    }
+    // Birth order: a parent stands before its children.
+    let mut inside = HashSet::from([asked]);
+    let mut kept = Vec::new();
+    for row in rows {
+        let below = row
+            .view
+            .summary
+            .parents
+            .iter()
+            .any(|id| inside.contains(id));
+        if below || row.session == asked {
+            inside.insert(row.session);
+            kept.push(row);
         }
+    }
+    Ok(kept)
+}
+
+/// A session with all that was spawned below it, as far as it was seen.
+struct Spawned(HashSet<SessionId>);
+
+impl Spawned {
+    fn below(top: SessionId) -> Self {
+        Self(HashSet::from([top]))
+    }
+
+    /// Whether a row is of it. Rows come in order of birth.
+    fn takes(&mut self, row: &SessionRow) -> bool {
+        let takes = self.0.contains(&row.session)
+            || row.spawner.is_some_and(|spawner| self.0.contains(&spawner));
+        if takes {
+            self.0.insert(row.session);
+        }
+        takes
     }
 }
 
 /// A tree as frames, and what follows: a snapshot with as many rows as it holds, then the others one
-/// by one.
+/// by one. Only what lies `within` a session's subtree is told, if one is given.
 pub(crate) fn watch_tree(
     engine: &EngineHandle,
     root: Option<SessionId>,
+    within: Option<SessionId>,
 ) -> Result<(Vec<FromHost>, TreeStream), EngineError> {
     let mut stream = TreeStream {
         feed: engine.tree_feed(),
         engine: engine.clone(),
         inside: root.map(|root| HashSet::from([root])),
+        within: within.map(Spawned::below),
         sequence: 0,
     };
     let mut sessions = Vec::new();
     let mut others = Vec::new();
     let mut bytes = 0;
-    for row in rows(engine, root)? {
+    for row in rows(engine, root, within)? {
         if let Some(inside) = &mut stream.inside {
             inside.insert(row.session);
+        }
+        if let Some(within) = &mut stream.within {
+            within.takes(&row);
         }
         let session = to_wire::session(engine, &row);
         bytes += encoded_len(&session);
@@ -93,6 +120,8 @@ pub(crate) struct TreeStream {
     feed: TreeFeed,
     /// The sessions whose rows are wanted, growing with their children; none for all.
     inside: Option<HashSet<SessionId>>,
+    /// What may be told; none for all.
+    within: Option<Spawned>,
     sequence: u64,
 }
 
@@ -118,11 +147,10 @@ impl TreeStream {
             }
         }
         for session in gone {
-            if self
-                .inside
-                .as_mut()
-                .is_none_or(|inside| inside.remove(&session))
-            {
+            let wanted =
+                |ids: Option<&mut HashSet<SessionId>>| ids.is_none_or(|ids| ids.remove(&session));
+            let told = wanted(self.within.as_mut().map(|within| &mut within.0));
+            if wanted(self.inside.as_mut()) && told {
                 frames.push(self.delta(session, Patch::TreeGone {}));
             }
         }
@@ -130,6 +158,13 @@ impl TreeStream {
     }
 
     fn wants(&mut self, row: &SessionRow) -> bool {
+        if self
+            .within
+            .as_mut()
+            .is_some_and(|within| !within.takes(row))
+        {
+            return false;
+        }
         let Some(inside) = &mut self.inside else {
             return true;
         };

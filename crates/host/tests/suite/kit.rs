@@ -1,4 +1,4 @@
-//! A host in memory whose model says one thing slowly, and lines to it.
+//! A host in memory whose model says one thing slowly, and connections to it: lines, or a WebSocket.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -6,11 +6,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use attache_host::{Host, HostConfig, Storage};
+use attache_host::{Channel, Host, HostConfig, Storage};
 use attache_protocol::{
     Answer, Command, FromHost, FromViewer, NewSession, QueueRef, Snapshot, VERSION,
 };
+use futures_util::{SinkExt, StreamExt};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::Message;
 
 /// Definitions that sessions of these tests are of.
 const DEFINITIONS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/suite/definitions");
@@ -132,6 +135,20 @@ rules:
     reply:
       - delay_ms: 5000
       - text: "read"
+  - when: {user: '^bear', step: 0}
+    reply:
+      - call: agent_session_create
+        arguments: {name: "child"}
+  - when: {user: '^bear', step: 1}
+    reply:
+      - text: "done"
+  - when: {user: '^adopt (?<id>\S+)', step: 0}
+    reply:
+      - call: agent_session_acquire
+        arguments: {session_id: "${id}"}
+  - when: {user: '^adopt', step: 1}
+    reply:
+      - text: "done"
   - when: {user: '^long'}
     reply:
       - text: "${long}"
@@ -171,12 +188,19 @@ pub(crate) fn life<T>(work: impl Future<Output = T>) -> T {
         .block_on(work)
 }
 
+/// How frames get to the host and back.
+enum Way {
+    Lines {
+        out: WriteHalf<DuplexStream>,
+        lines: BufReader<ReadHalf<DuplexStream>>,
+    },
+    Socket(Box<WebSocketStream<Box<dyn Channel>>>),
+}
 static LINES: AtomicU32 = AtomicU32::new(1);
 
 /// A connection that greets, asks and hears.
 pub(crate) struct Line {
-    out: WriteHalf<DuplexStream>,
-    lines: BufReader<ReadHalf<DuplexStream>>,
+    way: Way,
     /// What came while something else was waited for.
     heard: Vec<FromHost>,
     /// Begins its command ids.
@@ -190,9 +214,18 @@ impl Line {
         let host = host.clone();
         tokio::spawn(async move { host.serve(theirs).await });
         let (read, out) = tokio::io::split(ours);
+        let lines = BufReader::new(read);
+        Self::greeted(Way::Lines { out, lines }).await
+    }
+
+    /// Over a WebSocket that stands.
+    pub(crate) async fn over(socket: WebSocketStream<Box<dyn Channel>>) -> Self {
+        Self::greeted(Way::Socket(Box::new(socket))).await
+    }
+
+    async fn greeted(way: Way) -> Self {
         let mut line = Self {
-            out,
-            lines: BufReader::new(read),
+            way,
             heard: Vec::new(),
             name: LINES.fetch_add(1, Ordering::Relaxed),
             next: 0,
@@ -208,15 +241,60 @@ impl Line {
     }
 
     pub(crate) async fn say(&mut self, frame: &FromViewer) {
-        let mut bytes = attache_protocol::encode(frame);
-        bytes.push(b'\n');
-        self.out.write_all(&bytes).await.unwrap();
+        self.say_bytes(attache_protocol::encode(frame)).await;
+    }
+
+    /// Says bytes as one frame, whatever they are.
+    pub(crate) async fn say_bytes(&mut self, mut bytes: Vec<u8>) {
+        match &mut self.way {
+            Way::Lines { out, .. } => {
+                bytes.push(b'\n');
+                out.write_all(&bytes).await.unwrap();
+            }
+            Way::Socket(socket) => {
+                let text = String::from_utf8(bytes).unwrap();
+                socket.send(Message::text(text)).await.unwrap();
+            }
+        }
     }
 
     pub(crate) async fn hear(&mut self) -> FromHost {
-        let mut line = Vec::new();
-        self.lines.read_until(b'\n', &mut line).await.unwrap();
-        attache_protocol::decode(line.trim_ascii_end()).unwrap()
+        let bytes = self.hear_bytes().await.expect("the host says something");
+        attache_protocol::decode(&bytes).unwrap()
+    }
+
+    /// The next frame as it came; none when the host has closed.
+    pub(crate) async fn hear_bytes(&mut self) -> Option<Vec<u8>> {
+        match &mut self.way {
+            Way::Lines { lines, .. } => {
+                let mut line = Vec::new();
+                lines.read_until(b'\n', &mut line).await.unwrap();
+                line.pop().map(|_end| line)
+            }
+            Way::Socket(socket) => loop {
+                match socket.next().await {
+                    Some(Ok(Message::Text(text))) => return Some(text.as_bytes().to_vec()),
+                    Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
+                    _closed => return None,
+                }
+            },
+        }
+    }
+
+    /// The WebSocket below, for what is no frame.
+    pub(crate) fn socket(&mut self) -> &mut WebSocketStream<Box<dyn Channel>> {
+        match &mut self.way {
+            Way::Socket(socket) => socket,
+            Way::Lines { .. } => panic!("this one has lines"),
+        }
+    }
+
+    /// The same, and nothing else is left.
+    pub(crate) fn into_socket(self) -> WebSocketStream<Box<dyn Channel>> {
+        match self.way {
+            Way::Socket(socket) => *socket,
+            Way::Lines { .. } => panic!("this one has lines"),
+        }
     }
 
     /// Asks under an id of its own; what comes meanwhile is kept.
@@ -242,6 +320,13 @@ impl Line {
                 frame => self.heard.push(frame),
             }
         }
+    }
+
+    /// The same, and what answers it as it came.
+    pub(crate) async fn ask_bytes(&mut self, id: &str, body: Command) -> String {
+        self.say(&FromViewer::command(id, body)).await;
+        let bytes = self.hear_bytes().await.expect("an answer");
+        String::from_utf8(bytes).unwrap()
     }
 
     /// The next snapshot; what comes before it is kept.

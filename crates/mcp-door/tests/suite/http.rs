@@ -1,8 +1,13 @@
 //! The door over HTTP: both lifecycles, and who is refused.
 
+use std::future::Future;
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
+use attache_host::web::{
+    Body, HeaderMap, Incoming, Listen, Listener, Request, Response, Route, Site,
+};
 use attache_mcp_door::{HttpDoor, Token};
 use attache_testkit::{Gate, World};
 use reqwest::StatusCode;
@@ -11,7 +16,6 @@ use rmcp::service::ClientServiceExt;
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
 use serde_json::json;
-use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
 use crate::desk::{Client, Ears, VERSIONS, WorldRoots, ask, door, id, lifecycle, world};
@@ -23,6 +27,26 @@ struct Served {
     _stop: oneshot::Sender<()>,
 }
 
+/// The door as a route of the listener.
+struct McpRoute(HttpDoor);
+
+impl Route for McpRoute {
+    fn knows(&self, headers: &HeaderMap) -> bool {
+        self.0.knows(headers)
+    }
+
+    fn answer<'a>(
+        &'a self,
+        request: Request<Incoming>,
+    ) -> Pin<Box<dyn Future<Output = Response<Body>> + Send + 'a>> {
+        Box::pin(self.0.answer(request))
+    }
+
+    fn end(&self) {
+        self.0.end();
+    }
+}
+
 async fn serve(world: &Arc<World>) -> Served {
     // Only one of several tests in a process can be the first.
     let _installed = rustls::crypto::ring::default_provider().install_default();
@@ -30,10 +54,16 @@ async fn serve(world: &Arc<World>) -> Served {
     let token = Token::of(folder.path(), &[7; 32]).unwrap();
     let roots = Arc::new(WorldRoots(Arc::clone(world), "puppet/puppet"));
     let http = HttpDoor::new(&door(world), roots, token);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let listen = Listen {
+        address: "127.0.0.1:0".parse().unwrap(),
+        tls: None,
+        has_tokens: false,
+    };
+    let listener = Listener::bind(listen).await.unwrap();
+    let address = listener.address();
     let (stop, stopped) = oneshot::channel();
-    tokio::spawn(http.serve(listener, async move { drop(stopped.await) }));
+    let site = Site::new(&[]).with("/mcp", Arc::new(McpRoute(http)));
+    tokio::spawn(listener.serve(site, async move { drop(stopped.await) }));
     Served {
         address,
         _stop: stop,
