@@ -8,10 +8,12 @@ mod fan;
 mod house;
 mod idle;
 mod list;
+mod probe;
 mod process;
 mod replies;
 mod report;
 mod server;
+mod socket;
 mod start;
 mod stream;
 mod wire;
@@ -57,6 +59,11 @@ const TARGETS: &[Target] = &[
         name: "list",
         what: "a daemon's start to a list and a page of a history",
         run: list::run,
+    },
+    Target {
+        name: "probe",
+        what: "a session that may not be seen against one that does not exist, by a token",
+        run: probe::run,
     },
     Target {
         name: "store",

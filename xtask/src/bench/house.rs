@@ -174,8 +174,27 @@ impl House {
 
     /// Starts a daemon, and waits until it serves.
     pub(super) fn daemon(&self) -> Result<Daemon, Failure> {
+        self.serve(&["serve"]).map(|(daemon, _)| daemon)
+    }
+
+    /// The same with a listener; where that is.
+    pub(super) fn listening(&self) -> Result<(Daemon, String), Failure> {
+        let (daemon, line) = self.serve(&["serve", "--listen", "127.0.0.1:0"])?;
+        let address = line
+            .split("://")
+            .nth(1)
+            .and_then(|rest| rest.split('/').next());
+        let address = address.map(str::to_owned).ok_or_else(|| Failure::Answer {
+            program: "attache serve --listen".to_owned(),
+            why: format!("it names no address: {line}"),
+        })?;
+        Ok((daemon, address))
+    }
+
+    /// Starts a daemon, waits until it serves, and gives the first line that it says.
+    fn serve(&self, arguments: &[&str]) -> Result<(Daemon, String), Failure> {
         let watch = Stopwatch::start();
-        let mut child = self.spawn(&["serve"])?;
+        let mut child = self.spawn(arguments)?;
         // The line that says where it serves is written when it does.
         let mut line = String::new();
         if let Some(pipe) = child.stderr.take() {
@@ -191,7 +210,7 @@ impl House {
         };
         while watch.elapsed() < PATIENCE {
             if daemon.connect().is_ok() {
-                return Ok(daemon);
+                return Ok((daemon, line));
             }
             std::thread::park_timeout(LOOK);
         }
