@@ -64,7 +64,11 @@ pub(crate) fn demand(command: &Command) -> Demand<'_> {
         | Command::RespondModal { session_id, .. }
         | Command::SetRetention { session_id, .. }
         | Command::SetToolEnabled { session_id, .. } => (Write, About::Session(session_id)),
-        Command::GetBudget { session_id }
+        Command::SlashCommand { session_id, .. } if command.changes().is_some() => {
+            (Write, About::Session(session_id))
+        }
+        Command::SlashCommand { session_id, .. }
+        | Command::GetBudget { session_id }
         | Command::GetReceipts { session_id }
         | Command::GetSession { session_id }
         | Command::GetLedger { session_id }
@@ -290,6 +294,14 @@ mod tests {
                 resume: None,
                 environment: BTreeMap::new(),
             },
+            Command::SlashCommand {
+                session_id: session_id(),
+                text: "/terminate".to_owned(),
+            },
+            Command::SlashCommand {
+                session_id: session_id(),
+                text: "/help".to_owned(),
+            },
             Command::RespondModal {
                 session_id: session_id(),
                 modal_id: "m".to_owned(),
@@ -342,14 +354,14 @@ mod tests {
     #[test]
     fn each_scope_has_what_those_before_it_have_and_its_own() {
         for (scope, subtree, count) in [
-            (TokenScope::Read, false, 15),
-            (TokenScope::Read, true, 15),
-            (TokenScope::Write, false, 33),
+            (TokenScope::Read, false, 16),
+            (TokenScope::Read, true, 16),
+            (TokenScope::Write, false, 35),
             // No new root.
-            (TokenScope::Write, true, 32),
-            (TokenScope::Admin, false, 36),
+            (TokenScope::Write, true, 34),
+            (TokenScope::Admin, false, 38),
             // None is made like that; it could make no token.
-            (TokenScope::Admin, true, 32),
+            (TokenScope::Admin, true, 34),
         ] {
             assert_eq!(covered(grant(scope, subtree)), count, "{scope:?} {subtree}");
         }

@@ -23,6 +23,7 @@ mod outside;
 mod questions;
 mod repeats;
 mod settings;
+mod slash;
 mod streams;
 mod to_wire;
 mod tokens;

@@ -63,6 +63,7 @@ pub(crate) fn is_for(command: &Command) -> bool {
             | Command::SetBudget { .. }
             | Command::Compact { .. }
             | Command::Delete { .. }
+            | Command::SlashCommand { .. }
             // The input itself is known to the store; that it starts the session is not.
             | Command::Enqueue { start: true, .. }
     )

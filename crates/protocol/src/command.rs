@@ -10,6 +10,7 @@ use crate::history::{HistoryPage, HistoryQuery};
 use crate::ledger::LedgerView;
 use crate::modal::ModalAnswer;
 use crate::session::{Immediacy, InputOrigin, SessionView, Status};
+use crate::slash::Typed;
 use crate::token::{TokenScope, TokenView};
 
 /// A request.
@@ -229,6 +230,13 @@ pub enum Command {
         /// The session.
         session_id: String,
     },
+    /// Carry out what a person typed behind a slash; answered by `slash`, or by `done` where it takes its time.
+    SlashCommand {
+        /// The session.
+        session_id: String,
+        /// The whole line. One that is no command is answered so, and does nothing.
+        text: String,
+    },
     /// Answer an open question; answered by `done`. The first answer counts: a later one, and one to a question that is not
     /// asked any more, is `already-settled`.
     RespondModal {
@@ -328,6 +336,9 @@ impl Command {
             | Self::StartOrAttach { session_id, .. }
             | Self::Terminate { session_id }
             | Self::Delete { session_id } => Some(session_id),
+            Self::SlashCommand { session_id, text } => {
+                Typed::of(text).changes().then_some(session_id)
+            }
             Self::CreateSession(_)
             | Self::GetBudget { .. }
             | Self::GetReceipts { .. }
@@ -467,6 +478,13 @@ pub enum Answer {
     Runtime {
         /// That.
         runtime: Runtime,
+    },
+    /// What a person typed was carried out, or is no command.
+    Slash {
+        /// Whether there is such a command. Where there is none, the line is text for the agent.
+        known: bool,
+        /// What it says, for people.
+        text: String,
     },
     /// Input was accepted: it is stored and cannot be lost.
     Accepted {

@@ -16,6 +16,7 @@ mod ledger;
 mod modal;
 mod schema;
 mod session;
+mod slash;
 mod token;
 
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len, json};
@@ -42,4 +43,5 @@ pub use schema::schema;
 pub use session::{
     Immediacy, InputOrigin, QueueItemView, QueueView, SessionView, Status, UsageView,
 };
+pub use slash::{SLASH_COMMANDS, Slash, Typed, slash_usage};
 pub use token::{TokenScope, TokenView};

@@ -8,7 +8,7 @@ use attache_session::{Answer as Decided, Command as Rule, ErrorCode, Origin, Set
 
 use super::{Connection, key_of, queues};
 use crate::repeats::Claim;
-use crate::{from_wire, ledger, modals, questions, streams, to_wire};
+use crate::{from_wire, ledger, modals, questions, slash, streams, to_wire};
 
 impl Connection {
     /// Carries a command out; none when the answer comes later, or was sent already. Whoever answers later takes the claim.
@@ -196,6 +196,22 @@ impl Connection {
             }
             Command::QueryStatus { session_id } => {
                 Ok(Some(questions::runtime(&engine, &session_id)))
+            }
+            Command::SlashCommand { session_id, text } => {
+                let session = from_wire::session(&session_id)?;
+                let desk = slash::Desk {
+                    engine: &engine,
+                    attachments: &self.host.0.attachments,
+                    session,
+                    key,
+                };
+                match desk.carry_out(&text).await? {
+                    slash::Done::Answer(answer) => Ok(Some(answer)),
+                    slash::Done::Compacts => {
+                        self.compact(id.to_owned(), session, claim.take());
+                        Ok(None)
+                    }
+                }
             }
             Command::RespondModal {
                 session_id,
