@@ -45,6 +45,14 @@ pub(crate) enum Command {
     /// Talk to a session line by line: a new one, or one that exists.
     #[command(after_help = "Example:\n  attache chat\n  attache chat 3f9a1c2b")]
     Chat(Chat),
+    /// Look at a session line by line and work with it; the connection comes back by itself.
+    ///
+    /// What is typed is sent; it answers a question where one is open; behind a slash it is a command. With ATTACHE_NOTIFY=osc9
+    /// (or osc777) the terminal is asked to show what happens as notifications of the desktop.
+    #[command(
+        after_help = "Examples:\n  attache attach 3f9a1c2b --plain\n  attache attach 3f9a1c2b --read-only"
+    )]
+    Attach(Attach),
     /// Run the daemon in the foreground.
     #[command(
         after_help = "Example:\n  attache serve\n  attache serve --store sqlite:/srv/attache\n  attache serve --listen\n  attache serve --listen 0.0.0.0:7433 --tls-cert box.pem --tls-key box.key --allow-host box.example"
@@ -255,6 +263,18 @@ pub(crate) struct Chat {
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) choice: Choice,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct Attach {
+    /// The session.
+    pub(crate) id: String,
+    /// Line by line.
+    #[arg(long)]
+    pub(crate) plain: bool,
+    /// Change nothing, and end nothing by leaving.
+    #[arg(long)]
+    pub(crate) read_only: bool,
 }
 
 /// What a new session is made of.

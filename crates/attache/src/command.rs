@@ -20,6 +20,8 @@ mod show;
 mod token;
 mod wait;
 
+pub(crate) use follow::GAP;
+
 use std::io::Read;
 
 use attache_client::protocol::{Answer, Command as Ask, NewSession};
@@ -41,6 +43,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         None | Some(Command::Chat(_)) => {
             Some("chat is for people; use run, send and events with --json")
         }
+        Some(Command::Attach(_)) => Some("attach is for people; use events --follow with --json"),
         Some(Command::Serve { .. }) => Some("serve prints no data; leave --json out"),
         Some(Command::Mcp(_)) => Some("mcp speaks a protocol of its own; leave --json out"),
         Some(Command::Completions { .. }) => Some("completions are a script; leave --json out"),
@@ -63,6 +66,7 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
         Some(Command::Demo { dir }) => demo::demo(dir, output).await,
         Some(Command::Run(run)) => run::run(run, output).await,
         Some(Command::Chat(chat)) => chat::chat(chat, output).await,
+        Some(Command::Attach(attach)) => chat::attach(attach, output).await,
         Some(Command::Serve {
             store,
             profile,
@@ -175,18 +179,9 @@ fn new_session(
     })
 }
 
-/// Attaches to a session, to work with it.
-async fn attach(client: &Client, session_id: &str) -> Result<(), Failure> {
-    attached(client, Ask::attach(session_id)).await
-}
-
 /// Attaches to a session for looking only: leaving it ends nothing.
 async fn look(client: &Client, session_id: &str) -> Result<(), Failure> {
-    attached(client, Ask::look(session_id)).await
-}
-
-async fn attached(client: &Client, ask: Ask) -> Result<(), Failure> {
-    match client.ask(ask).await? {
+    match client.ask(Ask::look(session_id)).await? {
         Answer::Attached { .. } => Ok(()),
         _ => Err(ClientError::Unexpected.into()),
     }

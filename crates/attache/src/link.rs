@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
 
 use attache_client::protocol::FromHost;
-use attache_client::{Client, Streams, connect, connect_or_start};
+use attache_client::{Client, Place, Streams, connect, connect_or_start};
 use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
 use crate::clock;
@@ -15,6 +15,11 @@ use crate::places::{PROGRAM, Places};
 
 /// The script of `attache demo`.
 const DEMO_SCRIPT: &str = include_str!("demo.yaml");
+
+/// Where the daemon is, and how it is started.
+pub(crate) fn place() -> Result<Place, Failure> {
+    Places::find()?.daemon()
+}
 
 /// A connection, and the host when it lives in this process.
 pub(crate) struct Link {
@@ -28,7 +33,7 @@ pub(crate) struct Link {
 impl Link {
     /// Reaches the daemon, and starts it when there is none.
     pub(crate) async fn daemon() -> Result<Self, Failure> {
-        let place = Places::find()?.daemon()?;
+        let place = place()?;
         let (client, streams) = connect_or_start(&place).await?;
         Ok(Self {
             client,
@@ -40,7 +45,7 @@ impl Link {
 
     /// Reaches the daemon if one runs.
     pub(crate) async fn running_daemon() -> Result<Option<Self>, Failure> {
-        let place = Places::find()?.daemon()?;
+        let place = place()?;
         match connect(&place).await {
             Ok((client, streams)) => Ok(Some(Self {
                 client,

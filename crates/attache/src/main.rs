@@ -10,10 +10,12 @@ mod interrupts;
 mod link;
 mod mcp;
 mod modals;
+mod notify;
 mod output;
 mod places;
 mod safe;
 mod shape;
+mod talk;
 mod tree_fold;
 mod tree_view;
 

@@ -192,6 +192,25 @@ impl Client {
         }
     }
 
+    /// Says a frame as it is. The answer to it, which this connection did not make the id of, comes among the frames of the
+    /// streams.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Gone`] when the connection has ended.
+    pub async fn say(&self, frame: &FromViewer) -> Result<(), ClientError> {
+        let mut bytes = encode(frame);
+        bytes.push(b'\n');
+        let said = self.out.send(bytes).await;
+        said.map_err(|_gone| ClientError::Gone(self.why_gone()))
+    }
+
+    /// Why the connection has ended; empty while it stands.
+    #[must_use]
+    pub fn why_gone(&self) -> String {
+        lock(&self.pending).gone.clone().unwrap_or_default()
+    }
+
     /// Sends a question without waiting for its answer, so that several can be under way.
     ///
     /// # Errors
@@ -262,32 +281,37 @@ async fn read_all<S: AsyncRead>(
     streamed: mpsc::Sender<FromHost>,
 ) {
     let reason = loop {
-        match read_frame(&mut lines).await {
-            Ok(FromHost::Answer { command_id, body }) => {
-                if let Some(reply) = lock(&pending).replies.remove(&command_id) {
-                    // Whoever asked may no longer wait.
-                    drop(reply.send(Ok(*body)));
-                }
-            }
-            Ok(FromHost::OperationError {
-                command_id: Some(id),
-                error,
-            }) => {
-                if let Some(reply) = lock(&pending).replies.remove(&id) {
-                    // Whoever asked may no longer wait.
-                    drop(reply.send(Err(ClientError::Refused(Box::new(error)))));
-                }
-            }
-            Ok(FromHost::OperationError {
-                command_id: None,
-                error,
-            }) => break error.message,
-            Ok(FromHost::GoingAway { reason }) => break reason,
-            Ok(frame) => {
-                // A user who follows no stream has dropped its end: nothing is lost then.
-                let _followed = streamed.send(frame).await;
-            }
+        let frame = match read_frame(&mut lines).await {
+            Ok(frame) => frame,
             Err(reason) => break reason,
+        };
+        let asked = match &frame {
+            FromHost::Answer { command_id, .. } => Some(command_id),
+            FromHost::OperationError { command_id, .. } => command_id.as_ref(),
+            _ => None,
+        };
+        let reply = asked.and_then(|id| lock(&pending).replies.remove(id));
+        // Whoever asked may no longer wait, and a user who follows no stream has dropped its end: nothing is lost then.
+        match (frame, reply) {
+            (FromHost::Answer { body, .. }, Some(reply)) => drop(reply.send(Ok(*body))),
+            (FromHost::OperationError { error, .. }, Some(reply)) => {
+                drop(reply.send(Err(ClientError::Refused(Box::new(error)))));
+            }
+            (
+                FromHost::OperationError {
+                    command_id: None,
+                    error,
+                },
+                None,
+            ) => break error.message,
+            (FromHost::GoingAway { reason }, _) => {
+                let frame = FromHost::GoingAway {
+                    reason: reason.clone(),
+                };
+                let _followed = streamed.send(frame).await;
+                break reason;
+            }
+            (frame, _) => drop(streamed.send(frame).await),
         }
     };
     let mut pending = lock(&pending);

@@ -3,8 +3,10 @@
 
 mod client;
 mod daemon;
+mod viewer;
 
 pub use attache_protocol as protocol;
-pub use attache_protocol::{Mirror, Seen, TreeMirror};
+pub use attache_protocol::{Heard, Mirror, Seen, TreeMirror};
 pub use client::{Client, ClientError, Streams};
 pub use daemon::{ConnectError, Place, connect, connect_or_start, open_door};
+pub use viewer::{Event, Viewer};

@@ -29,8 +29,8 @@ pub use detail::{
     UsageTotals, ViewerView,
 };
 pub use ends::{
-    Attachment, CHUNK_LIMIT, GRACE_MILLIS, Heard, HostStream, Mirror, Seen, Taken, TreeMirror,
-    ViewerAttach, WINDOW_LIMIT,
+    Attachment, CHUNK_LIMIT, GRACE_MILLIS, Heard, HostStream, Mirror, NotificationKind,
+    Notifications, Seen, Taken, TreeMirror, ViewerAttach, WINDOW_LIMIT,
 };
 pub use error::WireError;
 pub use frame::{Delta, FromHost, FromViewer, OpenDoor, Patch, Snapshot, Stream, VERSION};

@@ -21,7 +21,7 @@ use crate::shape::{self, Money, Total};
 use crate::tree_view::{self, Painter, short};
 
 /// What a viewer is told that was too slow for the stream.
-pub(super) const GAP: &str = "some events came too fast to be shown; `attache events` has them all";
+pub(crate) const GAP: &str = "some events came too fast to be shown; `attache events` has them all";
 
 /// Changes of a tree that come within this time are painted together: nobody sees more.
 const PAINT: Duration = Duration::from_millis(40);

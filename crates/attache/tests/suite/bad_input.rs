@@ -51,8 +51,8 @@ fn words(command: &str) -> Vec<&str> {
 /// table fails the test below.
 fn with_id<'a>(command: &str, id: &'a str) -> Option<Vec<&'a str>> {
     match command {
-        "chat" | "tree" | "show" | "wait" | "events" | "start" | "interrupt" | "terminate"
-        | "compact" | "budget" | "pause" | "resume" => Some(vec![id]),
+        "chat" | "attach" | "tree" | "show" | "wait" | "events" | "start" | "interrupt"
+        | "terminate" | "compact" | "budget" | "pause" | "resume" => Some(vec![id]),
         "send" => Some(vec![id, "text"]),
         "background" => Some(vec![id, "on"]),
         "rm" => Some(vec![id, "--yes"]),
@@ -142,6 +142,7 @@ fn unknown_flags_and_missing_arguments_are_usage_errors_on_every_command() {
     assert_eq!(house.run(&["events", "x", "--type", "poem"]).code, 2);
     for line in [
         vec!["chat"],
+        vec!["attach", "x"],
         vec!["serve"],
         vec!["completions", "bash"],
         vec![],
@@ -311,8 +312,8 @@ fn line_with<'a>(
         "send" => line.extend([with("<ID>", id), with("<TEXT>", "x")]),
         "background" => line.extend([with("<ID>", id), with("<SWITCH>", "on")]),
         "completions" => line.push(with("<SHELL>", "bash")),
-        "show" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm" | "compact"
-        | "pause" | "resume" => {
+        "show" | "attach" | "wait" | "events" | "start" | "interrupt" | "terminate" | "rm"
+        | "compact" | "pause" | "resume" => {
             line.push(with("<ID>", id));
         }
         "budget" if argument == "[CHANGE]" => line.extend([id.as_ref(), value]),

@@ -25,4 +25,5 @@ mod strace;
 mod stub;
 #[cfg(feature = "fault")]
 mod told;
+mod viewers;
 mod web;

@@ -59,10 +59,7 @@ fn each_command_says_what_it_did_and_does_it() {
         for (usage, _) in SLASH_COMMANDS {
             let name = usage.split(' ').next().unwrap();
             let tried = |(line, _): &(&str, &str)| line.split(' ').next() == Some(name);
-            assert!(
-                name == "/compact" || table.iter().any(tried),
-                "{usage}"
-            );
+            assert!(name == "/compact" || table.iter().any(tried), "{usage}");
         }
         let get = Command::GetSession {
             session_id: id.clone(),

@@ -3,6 +3,7 @@
 mod attachment;
 mod host_stream;
 mod mirror;
+mod notifications;
 mod tree;
 mod viewer_attach;
 mod window;
@@ -10,6 +11,7 @@ mod window;
 pub use attachment::{Attachment, GRACE_MILLIS};
 pub use host_stream::HostStream;
 pub use mirror::{Mirror, Seen};
+pub use notifications::{NotificationKind, Notifications};
 pub use tree::TreeMirror;
 pub use viewer_attach::{Heard, ViewerAttach};
 pub use window::{CHUNK_LIMIT, Taken, WINDOW_LIMIT};
