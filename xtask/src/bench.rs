@@ -2,6 +2,7 @@
 //! the true program against a model server of its own, and prints one line a figure. It judges nothing but the figure
 //! against its goal; continuous integration never runs it, because its machines share their disks and cores.
 
+mod attach;
 mod crates;
 mod disk;
 mod fan;
@@ -49,6 +50,11 @@ const TARGETS: &[Target] = &[
         name: "stream",
         what: "deltas from a model's socket to the record and to 0 to 100 viewers",
         run: stream::run,
+    },
+    Target {
+        name: "attach",
+        what: "a viewer that comes back, one of a long session, and the memory of a viewer",
+        run: attach::run,
     },
     Target {
         name: "decode",

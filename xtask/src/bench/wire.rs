@@ -50,13 +50,29 @@ impl Wire {
         writeln!(self.out, "{frame}").map_err(broken)
     }
 
-    fn hear(&mut self) -> Result<Value, Failure> {
+    /// The next frame.
+    pub(super) fn hear(&mut self) -> Result<Value, Failure> {
         self.line.clear();
         self.input.read_line(&mut self.line).map_err(broken)?;
         serde_json::from_str(&self.line).map_err(|fault| Failure::Answer {
             program: "the daemon".to_owned(),
             why: format!("{fault}: {}", self.line),
         })
+    }
+
+    /// Bytes of the frame that was heard last.
+    pub(super) fn read(&self) -> usize {
+        self.line.len()
+    }
+
+    /// The next frame that is a snapshot.
+    pub(super) fn hear_snapshot(&mut self) -> Result<Value, Failure> {
+        loop {
+            let frame = self.hear()?;
+            if frame["type"] == "snapshot" {
+                return Ok(frame);
+            }
+        }
     }
 
     /// Carries a command out; the body of its answer.
