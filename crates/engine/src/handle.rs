@@ -206,6 +206,20 @@ impl EngineHandle {
         self.0.ask_keyed(session, command, key).await
     }
 
+    /// What a viewer's command was answered when it was carried out; none when it has not been. For commands that would do
+    /// something before they are put to their session.
+    ///
+    /// # Errors
+    ///
+    /// [`EngineError`] when the id was another command's, or the store cannot be read.
+    pub fn first_answer(
+        &self,
+        session: SessionId,
+        key: (Uuid, [u8; 32]),
+    ) -> Result<Option<Answer>, EngineError> {
+        crate::plan::first_answer(&self.0, session, key)
+    }
+
     /// Starts an epoch where there is none; what waited is then consumed.
     ///
     /// # Errors

@@ -117,18 +117,12 @@ impl Plan {
             self.answers.push(None);
             return;
         }
-        if let Some((id, digest)) = work.key {
-            let answer = match shared.config.store.command(self.scratch.id, id) {
-                Ok(None) => None,
-                Ok(Some(known)) if known.digest == digest => Some(Ok(read_answer(&known.answer))),
-                Ok(Some(_)) => Some(Err(Refused::CommandReused.into())),
-                Err(fault) => Some(Err(fault.into())),
-            };
-            if let Some(answer) = answer {
-                work.settle(answer);
-                self.answers.push(None);
-                return;
-            }
+        if let Some(key) = work.key
+            && let Some(answer) = first_answer(shared, self.scratch.id, key).transpose()
+        {
+            work.settle(answer);
+            self.answers.push(None);
+            return;
         }
         if matches!(work.command, Command::Spawn { .. })
             && shared.ending_of(self.scratch.id).is_some()
@@ -212,6 +206,19 @@ impl Plan {
             .iter()
             .filter_map(|birth| Some((birth.session, birth.state.epoch?)));
         own.chain(born).collect()
+    }
+}
+
+/// What a session answered a viewer's command when it carried it out; none when it has not.
+pub(crate) fn first_answer(
+    shared: &Shared,
+    session: SessionId,
+    (id, digest): (Uuid, [u8; 32]),
+) -> Result<Option<Answer>, EngineError> {
+    match shared.config.store.command(session, id)? {
+        None => Ok(None),
+        Some(known) if known.digest == digest => Ok(Some(read_answer(&known.answer))),
+        Some(_) => Err(Refused::CommandReused.into()),
     }
 }
 

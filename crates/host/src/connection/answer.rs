@@ -46,18 +46,24 @@ impl Connection {
             } => {
                 from_wire::text(&text)?;
                 let session = from_wire::session(&session_id)?;
-                let queue = questions::queue(&engine, session, queue).await?;
-                if start {
-                    let environment = self.host.environment_of(environment);
-                    engine.start(session, Some(environment)).await?;
-                }
-                let rule = Rule::Enqueue {
-                    item: None,
-                    queue,
-                    text: text.into(),
-                    origin: Origin::Viewer,
+                // A repeat makes no queue and starts no epoch either, whatever has become of those.
+                let decided = if let Some(first) = engine.first_answer(session, key)? {
+                    first
+                } else {
+                    let queue = questions::queue(&engine, session, queue).await?;
+                    if start {
+                        let environment = self.host.environment_of(environment);
+                        engine.start(session, Some(environment)).await?;
+                    }
+                    let rule = Rule::Enqueue {
+                        item: None,
+                        queue,
+                        text: text.into(),
+                        origin: Origin::Viewer,
+                    };
+                    engine.command(session, rule, Some(key)).await?
                 };
-                match engine.command(session, rule, Some(key)).await? {
+                match decided {
                     Decided::Accepted { item } => Ok(Some(Answer::Accepted {
                         item_id: item.to_string(),
                         status: to_wire::status(engine.row(session)?.status),

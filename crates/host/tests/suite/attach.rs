@@ -175,6 +175,57 @@ fn a_viewer_that_comes_back_before_its_loss_is_noticed_takes_its_attachment_alon
 }
 
 #[test]
+fn input_that_is_said_again_makes_no_queue_and_starts_no_epoch() {
+    life(async {
+        let host = host().await;
+        let mut line = Line::to(&host).await;
+        let id = line.create(1).await;
+        let held = || QueueRef::Named {
+            name: "later".to_owned(),
+            held: true,
+        };
+        let first = line.ask_as("k", enqueue(&id, held(), "once")).await;
+        let Ok(Answer::Accepted { item_id, .. }) = first else {
+            panic!("{first:?}");
+        };
+        // What it was said to is gone since: the queue is deleted, and the epoch has ended.
+        let commands = [
+            Command::RemoveItem {
+                session_id: id.clone(),
+                item_id: item_id.clone(),
+                expected_revision: 0,
+            },
+            Command::DeleteQueue {
+                session_id: id.clone(),
+                queue_id: "custom-0".to_owned(),
+                expected_revision: 3,
+            },
+            Command::Terminate {
+                session_id: id.clone(),
+            },
+        ];
+        for command in commands {
+            assert_eq!(line.ask(command).await, Ok(Answer::Done { changed: true }));
+        }
+        match line.ask_as("k", enqueue(&id, held(), "once")).await {
+            Ok(Answer::Accepted { item_id: again, .. }) => assert_eq!(again, item_id),
+            other => panic!("{other:?}"),
+        }
+        match line
+            .ask(Command::GetSession {
+                session_id: id.clone(),
+            })
+            .await
+        {
+            Ok(Answer::Session { session }) => assert_eq!(session.status, Status::Stopped),
+            other => panic!("{other:?}"),
+        }
+        let state = host.engine().state(id.parse().unwrap()).await.unwrap();
+        assert_eq!(state.queues.len(), 2, "no queue was made again");
+    });
+}
+
+#[test]
 fn g34_a_command_that_comes_twice_at_once_takes_effect_once() {
     life(async {
         let host = host().await;
