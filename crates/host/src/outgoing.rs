@@ -85,14 +85,31 @@ impl Outgoing {
     ///
     /// That of the socket: nothing can be said there any more.
     pub(crate) async fn frames(&self, frames: &[Arc<[u8]>]) -> io::Result<()> {
+        self.frames_if(frames, || true).await.map(drop)
+    }
+
+    /// The same for frames that are still wanted when it is their turn; false when they are not. So nothing follows behind
+    /// the answer which says that nothing does.
+    ///
+    /// # Errors
+    ///
+    /// That of the socket: nothing can be said there any more.
+    pub(crate) async fn frames_if(
+        &self,
+        frames: &[Arc<[u8]>],
+        are_wanted: impl FnOnce() -> bool,
+    ) -> io::Result<bool> {
         let mut way = self.0.lock().await;
+        if !are_wanted() {
+            return Ok(false);
+        }
         let Way { transport, is_gone } = &mut *way;
         if std::mem::replace(is_gone, true) {
             return Err(io::ErrorKind::BrokenPipe.into());
         }
         transport.write(frames).await?;
         *is_gone = false;
-        Ok(())
+        Ok(true)
     }
 
     /// Asks the other end whether it is there, where the transport does not tell that by itself.

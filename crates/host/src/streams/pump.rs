@@ -59,6 +59,7 @@ pub(crate) fn follow_session(viewer: Viewer, mut follower: Follower) -> Pump {
         loop {
             bell.mark_unchanged();
             let (taken, is_last) = follower.stream.take(follower.next);
+            let is_wanted = || stopped.try_recv() == Err(oneshot::error::TryRecvError::Empty);
             let sent = match taken {
                 Taken::Frames(frames) if frames.is_empty() && !is_last => {
                     tokio::select! {
@@ -70,23 +71,23 @@ pub(crate) fn follow_session(viewer: Viewer, mut follower: Follower) -> Pump {
                 }
                 Taken::Frames(frames) => {
                     follower.next += frames.len() as u64;
-                    outgoing.frames(&frames).await
+                    outgoing.frames_if(&frames, is_wanted).await
                 }
                 Taken::Passed => match host.0.streams.attach(follower.stream.session()).await {
                     Ok((snapshot, anew)) => {
                         follower = anew;
                         attachments.moved(&name, connection, &follower.stream);
                         bell = follower.stream.bell();
-                        outgoing.frames(&[snapshot]).await
+                        outgoing.frames_if(&[snapshot], is_wanted).await
                     }
                     Err(_gone) => return,
                 },
             };
-            if is_last && sent.is_ok() {
-                attachments.release(&name, connection);
+            if !matches!(sent, Ok(true)) {
+                return;
             }
-            let is_stopped = stopped.try_recv() != Err(oneshot::error::TryRecvError::Empty);
-            if sent.is_err() || is_last || is_stopped {
+            if is_last {
+                attachments.release(&name, connection);
                 return;
             }
         }

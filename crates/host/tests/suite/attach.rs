@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use attache_protocol::{
-    Answer, Command, FromHost, QueueRef, Resume, Status, StreamPlace, WINDOW_LIMIT,
+    Answer, Command, FromHost, FromViewer, QueueRef, Resume, Status, StreamPlace, WINDOW_LIMIT,
 };
 
 use attache_testkit::pass;
@@ -222,6 +222,33 @@ fn input_that_is_said_again_makes_no_queue_and_starts_no_epoch() {
         }
         let state = host.engine().state(id.parse().unwrap()).await.unwrap();
         assert_eq!(state.queues.len(), 2, "no queue was made again");
+    });
+}
+
+#[test]
+fn nothing_follows_the_answer_to_who_leaves() {
+    life(async {
+        let host = host().await;
+        let mut other = Line::to(&host).await;
+        let id = other.create(1).await;
+        let mut line = Line::to(&host).await;
+        let (name, _) = attached(&mut line, Command::attach(id.clone())).await;
+        let place = numbers(&line.rest().await)[0].clone();
+        drop(line);
+        other
+            .ask(enqueue(&id, QueueRef::Default {}, "missed"))
+            .await
+            .unwrap();
+        // It comes back to much that it has missed, and leaves in the same breath.
+        let mut line = Line::to(&host).await;
+        let again = back(&id, &name, Some(place.1), place.2.as_deref());
+        line.say(&FromViewer::command("back", again)).await;
+        let detach = Command::Detach {
+            session_id: id.clone(),
+        };
+        assert_eq!(line.ask(detach).await, Ok(Answer::Done { changed: true }));
+        let heard = line.rest().await;
+        assert!(numbers(&heard).is_empty(), "{heard:#?}");
     });
 }
 
