@@ -103,7 +103,8 @@ impl Attachments {
     }
 
     /// A viewer comes back over this connection: what it followed, and where it goes on unless it needs a snapshot. None
-    /// when there is no such attachment any more. Whoever held it before is told nothing from here on.
+    /// when there is no such attachment any more, or a later connection has it: what an older one says comes late, from a
+    /// viewer that has gone on. Whoever held it before is told nothing from here on.
     pub(crate) fn returns(
         &self,
         name: &str,
@@ -114,7 +115,7 @@ impl Attachments {
         let now = self.now();
         let mut known = self.lock();
         let entry = known.entries.get_mut(name)?;
-        if entry.stream.session() != session {
+        if entry.stream.session() != session || who.connection < entry.who.connection {
             return None;
         }
         entry.state = entry.state.returns(now)?;
@@ -128,10 +129,14 @@ impl Attachments {
         Some(next.map(|next| Follower { stream, next }))
     }
 
-    /// A viewer follows a stream under this name.
-    pub(crate) fn reserve(&self, name: String, who: Who, follower: &Follower) {
+    /// A viewer follows a stream under this name; false when a later connection has taken the name along meanwhile.
+    pub(crate) fn reserve(&self, name: String, who: Who, follower: &Follower) -> bool {
         let mut known = self.lock();
-        let before = known.entries.get(&name).map(|entry| entry.number);
+        let before = known.entries.get(&name);
+        if before.is_some_and(|entry| who.connection < entry.who.connection) {
+            return false;
+        }
+        let before = before.map(|entry| entry.number);
         known.count += u64::from(before.is_none());
         let entry = Entry {
             state: Attachment::Reserved,
@@ -144,6 +149,7 @@ impl Attachments {
         let news = known.news(&follower.stream);
         drop(known);
         tell(news);
+        true
     }
 
     /// A viewer was too slow and goes on in this stream.

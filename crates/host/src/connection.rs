@@ -47,12 +47,19 @@ const LAST_WORDS: Duration = Duration::from_millis(100);
 /// How long that may go on.
 const LEAVING: Duration = Duration::from_secs(1);
 
+/// The number of a connection that comes now: taken before it first speaks, so that of two of one viewer the later one has
+/// the higher number.
+pub(crate) fn number() -> u64 {
+    CONNECTIONS.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Serves a connection over a byte stream of this machine until its other end is gone. It is its user's own: it may do
 /// everything, and its first frame may open a door of another protocol.
 pub(crate) async fn serve<S>(host: Host, stream: S)
 where
     S: AsyncRead + AsyncWrite + Send + 'static,
 {
+    let number = number();
     let (read, write) = tokio::io::split(stream);
     let mut lines = Lines::new(read);
     let mut going_away = host.going_away();
@@ -67,13 +74,14 @@ where
     }
     let outgoing = Outgoing::lines(write);
     let never = std::future::pending();
-    converse(host, Grant::OWNER, lines, first, outgoing, never).await;
+    converse(host, number, Grant::OWNER, lines, first, outgoing, never).await;
 }
 
 /// Serves frames until the other end is gone, or until `cut` ends, with what is still to be told if it may be; `first` is
 /// what was said already.
 pub(crate) async fn converse(
     host: Host,
+    number: u64,
     grant: Grant,
     incoming: impl Incoming,
     first: Option<Said>,
@@ -83,7 +91,7 @@ pub(crate) async fn converse(
     let mut connection = Connection {
         host,
         outgoing: outgoing.clone(),
-        number: CONNECTIONS.fetch_add(1, Ordering::Relaxed),
+        number,
         grant,
         below: grant.subtree.map(Below::new),
         greeted: false,

@@ -46,8 +46,11 @@ impl Connection {
                         attachments.release(name, self.number);
                     }
                 })?;
-                let name = known.unwrap_or_else(|| fresh_id().to_string());
-                attachments.reserve(name.clone(), self.who(read_only), &follower);
+                let mut name = known.unwrap_or_else(|| fresh_id().to_string());
+                if !attachments.reserve(name.clone(), self.who(read_only), &follower) {
+                    name = fresh_id().to_string();
+                    attachments.reserve(name.clone(), self.who(read_only), &follower);
+                }
                 (name, follower, Some(snapshot))
             }
         };

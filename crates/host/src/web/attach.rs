@@ -151,7 +151,8 @@ impl Host {
             }
         };
         let host = self.clone();
-        let serving = connection::converse(host, grant, incoming, None, outgoing, cut);
+        let number = connection::number();
+        let serving = connection::converse(host, number, grant, incoming, None, outgoing, cut);
         self.connected(serving).await;
     }
 }

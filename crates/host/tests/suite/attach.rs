@@ -253,6 +253,29 @@ fn nothing_follows_the_answer_to_who_leaves() {
 }
 
 #[test]
+fn what_an_older_connection_says_late_takes_no_attachment_back() {
+    life(async {
+        let host = host().await;
+        let mut other = Line::to(&host).await;
+        let id = other.create(1).await;
+        let mut first = Line::to(&host).await;
+        let (name, _) = attached(&mut first, Command::attach(id.clone())).await;
+        drop(first);
+        // Its viewer gave the old one up, and what it had said there comes behind what it says on the new one.
+        let (mut old, mut new) = (Line::to(&host).await, Line::to(&host).await);
+        let again = || back(&id, &name, None, None);
+        assert_eq!(attached(&mut new, again()).await, (name.clone(), false));
+        assert_ne!(attached(&mut old, again()).await.0, name);
+        new.rest().await;
+        other
+            .ask(enqueue(&id, QueueRef::Default {}, "one"))
+            .await
+            .unwrap();
+        assert!(!numbers(&new.rest().await).is_empty(), "it is told still");
+    });
+}
+
+#[test]
 fn g34_a_command_that_comes_twice_at_once_takes_effect_once() {
     life(async {
         let host = host().await;
