@@ -47,7 +47,8 @@ pub(crate) struct Streams {
 #[derive(Default)]
 struct Windows {
     bytes: AtomicUsize,
-    /// Greater than the number of any frame of a stream that is gone.
+    /// Greater than any place at which a viewer of a stream that is gone can stand: a stream that is new takes none of them for
+    /// its own.
     next: AtomicU64,
 }
 
@@ -111,8 +112,7 @@ impl Streams {
             if let Some(next) = stream.place_of(snapshot, &observer) {
                 return Follower { stream, next };
             }
-            let next = stream.lock().stream.next();
-            self.windows.next.fetch_max(next, Ordering::Relaxed);
+            self.windows.passes(stream.lock().stream.next());
         }
         let feed = Feed::new(&self.engine, snapshot, observer);
         let stream = Arc::new(SharedStream::new(feed, snapshot, &self.windows));
@@ -161,6 +161,14 @@ impl Streams {
             queues: now.state.queues.iter().map(to_wire::queue).collect(),
             detail: detail::whole(&self.engine, &now.state, row.generation, viewers).map(Box::new),
         })))
+    }
+}
+
+impl Windows {
+    /// A stream ends here. Whoever has all of it stands at this number, and what a later stream begins with is not what that
+    /// viewer wants next.
+    fn passes(&self, next: u64) {
+        self.next.fetch_max(next + 1, Ordering::Relaxed);
     }
 }
 
@@ -257,8 +265,7 @@ impl SharedStream {
 impl Drop for SharedStream {
     fn drop(&mut self) {
         let inner = self.lock();
-        let next = inner.stream.next();
-        self.windows.next.fetch_max(next, Ordering::Relaxed);
+        self.windows.passes(inner.stream.next());
         let bytes = inner.stream.bytes();
         self.windows.bytes.fetch_sub(bytes, Ordering::Relaxed);
     }

@@ -276,6 +276,35 @@ fn what_an_older_connection_says_late_takes_no_attachment_back() {
 }
 
 #[test]
+fn a_place_in_a_stream_that_is_gone_is_none_in_a_later_one() {
+    life(async {
+        let host = host().await;
+        let mut other = Line::to(&host).await;
+        let id = other.create(1).await;
+        let mut line = Line::to(&host).await;
+        attached(&mut line, Command::attach(id.clone())).await;
+        let (_, next, epoch) = numbers(&line.rest().await)[0].clone();
+        let detach = Command::Detach {
+            session_id: id.clone(),
+        };
+        line.ask(detach).await.unwrap();
+        // Nobody looks while this happens.
+        let held = QueueRef::Named {
+            name: "later".to_owned(),
+            held: true,
+        };
+        other.ask(enqueue(&id, held, "missed")).await.unwrap();
+        // It attaches anew, and loses its connection before the snapshot comes: it stands where it stood before.
+        let (name, _) = attached(&mut line, Command::attach(id.clone())).await;
+        drop(line);
+        let mut line = Line::to(&host).await;
+        let again = back(&id, &name, Some(next), epoch.as_deref());
+        assert_eq!(attached(&mut line, again).await, (name, false));
+        assert!(numbers(&line.rest().await)[0].0, "it begins anew");
+    });
+}
+
+#[test]
 fn g34_a_command_that_comes_twice_at_once_takes_effect_once() {
     life(async {
         let host = host().await;
