@@ -3,8 +3,8 @@
 
 use attache_engine::{EngineError, EngineHandle, LiveItem, SessionRow};
 use attache_protocol::{
-    EventKind, HistoryItem, Immediacy, InputOrigin, PictureView, QueueItemView, QueueView,
-    RunningItem, SessionView, Status, UsageView, WireError,
+    EventKind, FRAME_LIMIT, HistoryItem, Immediacy, InputOrigin, PictureView, QueueItemView,
+    QueueView, RunningItem, SessionView, Status, UsageView, WireError,
 };
 use attache_session::{
     CallResult, Event, Origin, Picture, Position, Queue, QueueId, QueuedItem, Stamped, Summary,
@@ -12,8 +12,11 @@ use attache_session::{
 };
 use uuid::Uuid;
 
-/// Characters of an item's text on the wire; a frame stays far below its limit.
+/// Characters of an item's text on the wire.
 const TEXT_CHARS: usize = 128 * 1024;
+
+/// Bytes of the same as it is written in a frame: a snapshot holds an item of the history, what runs, and the queues.
+const TEXT_BYTES: usize = FRAME_LIMIT / 3;
 
 /// Characters of a waiting item's text on the wire.
 const WAITING_CHARS: usize = 1_024;
@@ -156,6 +159,28 @@ pub(crate) fn origin(origin: &Origin) -> InputOrigin {
     }
 }
 
+/// As much of a text as a frame shows of it, and whether that is not all.
+fn beginning(text: &str) -> (&str, bool) {
+    let (shown, cut) = preview(text, TEXT_CHARS);
+    // Most texts are far too short for what follows.
+    if shown.len() <= TEXT_BYTES / 6 {
+        return (shown, cut);
+    }
+    let mut bytes = 0;
+    let end = shown.char_indices().find(|(_, character)| {
+        bytes += match character {
+            '"' | '\\' | '\n' | '\r' | '\t' | '\u{8}' | '\u{c}' => 2,
+            '\0'..='\u{1f}' => 6,
+            other => other.len_utf8(),
+        };
+        bytes > TEXT_BYTES
+    });
+    match end {
+        Some((end, _)) => (&shown[..end], true),
+        None => (shown, cut),
+    }
+}
+
 /// An event as an item of the history; none when it is no part of it.
 pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem> {
     let Stamped {
@@ -164,7 +189,7 @@ pub(crate) fn item(position: Position, stamped: &Stamped) -> Option<HistoryItem>
         event,
     } = stamped;
     let blank = |kind: EventKind, text: &str| {
-        let (shown, cut) = preview(text, TEXT_CHARS);
+        let (shown, cut) = beginning(text);
         HistoryItem {
             position: position.0,
             at: time(*at),
@@ -331,7 +356,7 @@ pub(crate) fn running(live: &LiveItem) -> Option<RunningItem> {
     (*turn > 0).then(|| RunningItem {
         turn: *turn,
         step: *step,
-        text: preview(text, TEXT_CHARS).0.to_owned(),
+        text: beginning(text).0.to_owned(),
         calls: calls.iter().map(|(_, name)| name.to_string()).collect(),
     })
 }

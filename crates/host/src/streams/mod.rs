@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use attache_engine::parts::PageQuery;
 use attache_engine::{EngineError, EngineHandle, Observed, Observer, Snapshot as Now};
 use attache_protocol::{
-    FRAME_LIMIT, FromHost, HistoryItem, HostStream, Patch, Snapshot, Stream, StreamPlace, Taken,
-    ViewerView, WINDOW_LIMIT, encode, encoded_len,
+    FRAME_LIMIT, FromHost, HistoryItem, HostStream, Patch, QueueView, Snapshot, Stream,
+    StreamPlace, Taken, ViewerView, WINDOW_LIMIT, encode, encoded_len,
 };
 use attache_session::SessionId;
 use tokio::sync::watch;
@@ -31,6 +31,9 @@ const PAGE: usize = 200;
 
 /// Bytes of a snapshot's page of history: older items are left for paging.
 const PAGE_BYTES: usize = FRAME_LIMIT / 3;
+
+/// Bytes of a snapshot's queues: of what waits behind that, only the number is told.
+const QUEUE_BYTES: usize = FRAME_LIMIT / 4;
 
 /// Most bytes of all windows of a host.
 const ALL_WINDOWS: usize = 16 * WINDOW_LIMIT;
@@ -158,7 +161,7 @@ impl Streams {
             history,
             more_history,
             running: to_wire::running(&now.live),
-            queues: now.state.queues.iter().map(to_wire::queue).collect(),
+            queues: within(now.state.queues.iter().map(to_wire::queue), QUEUE_BYTES),
             detail: detail::whole(&self.engine, &now.state, row.generation, viewers).map(Box::new),
         })))
     }
@@ -170,6 +173,22 @@ impl Windows {
     fn passes(&self, next: u64) {
         self.next.fetch_max(next + 1, Ordering::Relaxed);
     }
+}
+
+/// Queues with as many of their items as fit, the first ones first.
+fn within(queues: impl Iterator<Item = QueueView>, mut room: usize) -> Vec<QueueView> {
+    let fitting = queues.map(|mut queue| {
+        let fit = queue.items.iter().take_while(|item| {
+            let bytes = encoded_len(*item);
+            let fits = bytes <= room;
+            room = if fits { room - bytes } else { 0 };
+            fits
+        });
+        let fit = fit.count();
+        queue.items.truncate(fit);
+        queue
+    });
+    fitting.collect()
 }
 
 impl SharedStream {

@@ -521,3 +521,44 @@ fn a_viewer_that_only_looks_changes_nothing() {
         assert!(numbers(&line.rest().await).len() > 3, "it sees all");
     });
 }
+
+#[test]
+fn a_snapshot_fits_into_a_frame_whatever_is_in_it() {
+    life(async {
+        let host = host().await;
+        let mut other = Line::to(&host).await;
+        let id = other.create(1).await;
+        // Each of these characters takes six bytes in a frame.
+        let text = format!("long {}", "\u{1}".repeat(128 * 1024));
+        other
+            .ask(enqueue(&id, QueueRef::Default {}, &text))
+            .await
+            .unwrap();
+        for queue in 0..12 {
+            for _ in 0..16 {
+                let name = format!("later {queue}");
+                let held = QueueRef::Named { name, held: true };
+                other
+                    .ask(enqueue(&id, held, &"\u{1}".repeat(1_024)))
+                    .await
+                    .unwrap();
+            }
+        }
+        pass(Duration::from_millis(25)).await;
+        let mut line = Line::to(&host).await;
+        attached(&mut line, Command::attach(id.clone())).await;
+        let heard = line.rest().await;
+        let Some(FromHost::Snapshot(snapshot)) = heard.first() else {
+            panic!("{heard:?}");
+        };
+        let runs = snapshot.running.as_ref().map(|it| it.text.len());
+        assert!(runs > Some(50 * 1024), "{runs:?}");
+        let waiting: usize = snapshot.queues.iter().map(|it| it.items.len()).sum();
+        assert!(waiting > 30, "{waiting}");
+        let largest = heard.iter().map(attache_protocol::encoded_len).max();
+        assert!(
+            largest <= Some(attache_protocol::FRAME_LIMIT),
+            "{largest:?}"
+        );
+    });
+}
