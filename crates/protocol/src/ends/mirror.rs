@@ -138,6 +138,8 @@ impl Mirror {
             });
         }
         self.items = history;
+        // What runs may have been looked at before its result was on record.
+        self.calls();
         let is_new = |modal: &&ModalView| {
             let before = before_that.iter().flat_map(|before| &before.modals);
             !before
@@ -203,6 +205,9 @@ impl Mirror {
                     _ => 0,
                 };
                 self.items.push(item.clone());
+                if matches!(item.kind, EventKind::ToolCall | EventKind::ToolResult) {
+                    self.calls();
+                }
                 vec![Seen::Item {
                     item: Box::new(item),
                     streamed,
@@ -280,6 +285,21 @@ impl Mirror {
             | Patch::TreeGone {} => return Vec::new(),
         }
         vec![Seen::Detail]
+    }
+
+    /// The tools that run are those of the running turn that have no result yet.
+    fn calls(&mut self) {
+        let Some(running) = &mut self.running else {
+            return;
+        };
+        let of_turn = |item: &&HistoryItem| item.turn == Some(running.turn);
+        let results = self.items.iter().filter(of_turn);
+        let results = results.filter(|item| item.kind == EventKind::ToolResult);
+        let settled: Vec<&Option<String>> = results.map(|item| &item.call_id).collect();
+        let calls = self.items.iter().filter(of_turn);
+        let calls = calls.filter(|item| item.kind == EventKind::ToolCall);
+        let open = calls.filter(|item| !settled.contains(&&item.call_id));
+        running.calls = open.filter_map(|item| item.name.clone()).collect();
     }
 
     /// Text of a step behind the running one begins a new running item, that of one before it is over; a piece that was
@@ -446,6 +466,36 @@ mod tests {
             host.item(10, "plain"),
         ];
         assert_eq!(shown(&mut mirror, frames), "plain");
+    }
+
+    #[test]
+    fn a_tool_runs_until_its_result_is_there() {
+        let mut host = Host::default();
+        let mut mirror = Mirror::default();
+        mirror.apply(host.text(1, 0, "let me look"));
+        let item = |mut frame: FromHost, tool: EventKind, call: &str, name: Option<&str>| {
+            if let FromHost::Delta(delta) = &mut frame
+                && let Patch::ItemPut { item } = &mut delta.patch
+            {
+                item.kind = tool;
+                item.call_id = Some(call.to_owned());
+                item.name = name.map(str::to_owned);
+            }
+            frame
+        };
+        let mut runs = |mirror: &mut Mirror, position, tool, call, name| {
+            let frame = item(host.item(position, "{}"), tool, call, name);
+            mirror.apply(frame);
+            mirror.running.as_ref().unwrap().calls.clone()
+        };
+        let (asks, says) = (EventKind::ToolCall, EventKind::ToolResult);
+        assert_eq!(runs(&mut mirror, 1, asks, "a", Some("look")), ["look"]);
+        assert_eq!(
+            runs(&mut mirror, 2, asks, "b", Some("read")),
+            ["look", "read"]
+        );
+        assert_eq!(runs(&mut mirror, 3, says, "a", None), ["read"]);
+        assert!(runs(&mut mirror, 4, says, "b", None).is_empty());
     }
 
     #[test]
