@@ -9,12 +9,13 @@ use serde_json::Value;
 
 use crate::dice::Dice;
 
-/// Longest time that a call waits at either end, in virtual milliseconds.
+/// Longest time that a call waits at either end, in virtual milliseconds, where nothing else is asked for.
 const SLOWEST_MS: u64 = 8;
 
 struct SlowTool {
     tool: Arc<dyn Tool>,
     dice: Arc<Mutex<Dice>>,
+    slowest_ms: u64,
 }
 
 impl SlowTool {
@@ -22,7 +23,7 @@ impl SlowTool {
         let time = {
             let mut dice = self.dice.lock().unwrap_or_else(PoisonError::into_inner);
             // Many calls do what they do at once: their order is a case of its own.
-            dice.chance(3).then(|| dice.below(SLOWEST_MS))
+            dice.chance(3).then(|| dice.below(self.slowest_ms))
         };
         if let Some(time) = time {
             tokio::time::sleep(Duration::from_millis(time)).await;
@@ -79,11 +80,18 @@ impl Toolset for SlowSet {
 /// The same toolsets, whose calls take as long as the dice say.
 #[must_use]
 pub fn slow_tools(sets: &Toolsets, dice: Dice) -> Toolsets {
+    tools_as_slow_as(sets, dice, SLOWEST_MS)
+}
+
+/// The same, whose calls wait less than so many virtual milliseconds at either end.
+#[must_use]
+pub fn tools_as_slow_as(sets: &Toolsets, dice: Dice, slowest_ms: u64) -> Toolsets {
     let dice = Arc::new(Mutex::new(dice));
     let slow = |tool: &Arc<dyn Tool>| -> Arc<dyn Tool> {
         Arc::new(SlowTool {
             tool: Arc::clone(tool),
             dice: Arc::clone(&dice),
+            slowest_ms,
         })
     };
     let mut all = Toolsets::new();
