@@ -172,11 +172,23 @@ impl Attachments {
         }
     }
 
-    /// The viewer leaves, or has been told the end of its session.
+    /// The viewer leaves.
     pub(crate) fn release(&self, name: &str, connection: u64) -> bool {
+        self.ended(name, connection, || true)
+    }
+
+    /// A viewer has been told the end of its session, by a pump that is still wanted: one that its viewer has come back from
+    /// since ends nothing.
+    pub(crate) fn ended(
+        &self,
+        name: &str,
+        connection: u64,
+        is_wanted: impl FnOnce() -> bool,
+    ) -> bool {
         let mut known = self.lock();
         let is_held = |entry: &Entry| entry.who.connection == connection;
-        if !known.entries.get(name).is_some_and(is_held) {
+        // Who comes back drops the pump under the same lock.
+        if !known.entries.get(name).is_some_and(is_held) || !is_wanted() {
             return false;
         }
         let gone = known.entries.remove(name);

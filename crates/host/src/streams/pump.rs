@@ -59,7 +59,7 @@ pub(crate) fn follow_session(viewer: Viewer, mut follower: Follower) -> Pump {
         loop {
             bell.mark_unchanged();
             let (taken, is_last) = follower.stream.take(follower.next);
-            let is_wanted = || stopped.try_recv() == Err(oneshot::error::TryRecvError::Empty);
+            let mut is_wanted = || stopped.try_recv() == Err(oneshot::error::TryRecvError::Empty);
             let sent = match taken {
                 Taken::Frames(frames) if frames.is_empty() && !is_last => {
                     tokio::select! {
@@ -71,14 +71,14 @@ pub(crate) fn follow_session(viewer: Viewer, mut follower: Follower) -> Pump {
                 }
                 Taken::Frames(frames) => {
                     follower.next += frames.len() as u64;
-                    outgoing.frames_if(&frames, is_wanted).await
+                    outgoing.frames_if(&frames, &mut is_wanted).await
                 }
                 Taken::Passed => match host.0.streams.attach(follower.stream.session()).await {
                     Ok((snapshot, anew)) => {
                         follower = anew;
                         attachments.moved(&name, connection, &follower.stream);
                         bell = follower.stream.bell();
-                        outgoing.frames_if(&[snapshot], is_wanted).await
+                        outgoing.frames_if(&[snapshot], &mut is_wanted).await
                     }
                     Err(_gone) => return,
                 },
@@ -87,7 +87,7 @@ pub(crate) fn follow_session(viewer: Viewer, mut follower: Follower) -> Pump {
                 return;
             }
             if is_last {
-                attachments.release(&name, connection);
+                attachments.ended(&name, connection, is_wanted);
                 return;
             }
         }

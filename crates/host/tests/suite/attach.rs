@@ -3,14 +3,19 @@
 use std::time::Duration;
 
 use attache_protocol::{
-    Answer, Command, FromHost, FromViewer, QueueRef, Resume, Status, StreamPlace, WINDOW_LIMIT,
+    Answer, Command, FromHost, QueueRef, Resume, Status, StreamPlace, WINDOW_LIMIT,
 };
 
 use attache_testkit::pass;
 
 use crate::kit::{Line, enqueue, host, life};
 
-fn back(session: &str, attachment: &str, sequence: Option<u64>, epoch: Option<&str>) -> Command {
+pub(crate) fn back(
+    session: &str,
+    attachment: &str,
+    sequence: Option<u64>,
+    epoch: Option<&str>,
+) -> Command {
     Command::Attach {
         session_id: session.to_owned(),
         resume: Some(Resume {
@@ -24,7 +29,7 @@ fn back(session: &str, attachment: &str, sequence: Option<u64>, epoch: Option<&s
     }
 }
 
-async fn attached(line: &mut Line, command: Command) -> (String, bool) {
+pub(crate) async fn attached(line: &mut Line, command: Command) -> (String, bool) {
     match line.ask(command).await.unwrap() {
         Answer::Attached {
             attachment,
@@ -35,7 +40,7 @@ async fn attached(line: &mut Line, command: Command) -> (String, bool) {
 }
 
 /// Number and epoch of each frame of a stream; the first may be a snapshot.
-fn numbers(frames: &[FromHost]) -> Vec<(bool, u64, Option<String>)> {
+pub(crate) fn numbers(frames: &[FromHost]) -> Vec<(bool, u64, Option<String>)> {
     let number = |frame: &FromHost| match frame {
         FromHost::Snapshot(snapshot) => Some((true, snapshot.sequence, snapshot.epoch.clone())),
         FromHost::Delta(delta) => Some((false, delta.sequence, delta.epoch.clone())),
@@ -171,136 +176,6 @@ fn a_viewer_that_comes_back_before_its_loss_is_noticed_takes_its_attachment_alon
             attached(&mut new, back(&third, &name, None, None)).await.0,
             name
         );
-    });
-}
-
-#[test]
-fn input_that_is_said_again_makes_no_queue_and_starts_no_epoch() {
-    life(async {
-        let host = host().await;
-        let mut line = Line::to(&host).await;
-        let id = line.create(1).await;
-        let held = || QueueRef::Named {
-            name: "later".to_owned(),
-            held: true,
-        };
-        let first = line.ask_as("k", enqueue(&id, held(), "once")).await;
-        let Ok(Answer::Accepted { item_id, .. }) = first else {
-            panic!("{first:?}");
-        };
-        // What it was said to is gone since: the queue is deleted, and the epoch has ended.
-        let commands = [
-            Command::RemoveItem {
-                session_id: id.clone(),
-                item_id: item_id.clone(),
-                expected_revision: 0,
-            },
-            Command::DeleteQueue {
-                session_id: id.clone(),
-                queue_id: "custom-0".to_owned(),
-                expected_revision: 3,
-            },
-            Command::Terminate {
-                session_id: id.clone(),
-            },
-        ];
-        for command in commands {
-            assert_eq!(line.ask(command).await, Ok(Answer::Done { changed: true }));
-        }
-        match line.ask_as("k", enqueue(&id, held(), "once")).await {
-            Ok(Answer::Accepted { item_id: again, .. }) => assert_eq!(again, item_id),
-            other => panic!("{other:?}"),
-        }
-        match line
-            .ask(Command::GetSession {
-                session_id: id.clone(),
-            })
-            .await
-        {
-            Ok(Answer::Session { session }) => assert_eq!(session.status, Status::Stopped),
-            other => panic!("{other:?}"),
-        }
-        let state = host.engine().state(id.parse().unwrap()).await.unwrap();
-        assert_eq!(state.queues.len(), 2, "no queue was made again");
-    });
-}
-
-#[test]
-fn nothing_follows_the_answer_to_who_leaves() {
-    life(async {
-        let host = host().await;
-        let mut other = Line::to(&host).await;
-        let id = other.create(1).await;
-        let mut line = Line::to(&host).await;
-        let (name, _) = attached(&mut line, Command::attach(id.clone())).await;
-        let place = numbers(&line.rest().await)[0].clone();
-        drop(line);
-        other
-            .ask(enqueue(&id, QueueRef::Default {}, "missed"))
-            .await
-            .unwrap();
-        // It comes back to much that it has missed, and leaves in the same breath.
-        let mut line = Line::to(&host).await;
-        let again = back(&id, &name, Some(place.1), place.2.as_deref());
-        line.say(&FromViewer::command("back", again)).await;
-        let detach = Command::Detach {
-            session_id: id.clone(),
-        };
-        assert_eq!(line.ask(detach).await, Ok(Answer::Done { changed: true }));
-        let heard = line.rest().await;
-        assert!(numbers(&heard).is_empty(), "{heard:#?}");
-    });
-}
-
-#[test]
-fn what_an_older_connection_says_late_takes_no_attachment_back() {
-    life(async {
-        let host = host().await;
-        let mut other = Line::to(&host).await;
-        let id = other.create(1).await;
-        let mut first = Line::to(&host).await;
-        let (name, _) = attached(&mut first, Command::attach(id.clone())).await;
-        drop(first);
-        // Its viewer gave the old one up, and what it had said there comes behind what it says on the new one.
-        let (mut old, mut new) = (Line::to(&host).await, Line::to(&host).await);
-        let again = || back(&id, &name, None, None);
-        assert_eq!(attached(&mut new, again()).await, (name.clone(), false));
-        assert_ne!(attached(&mut old, again()).await.0, name);
-        new.rest().await;
-        other
-            .ask(enqueue(&id, QueueRef::Default {}, "one"))
-            .await
-            .unwrap();
-        assert!(!numbers(&new.rest().await).is_empty(), "it is told still");
-    });
-}
-
-#[test]
-fn a_place_in_a_stream_that_is_gone_is_none_in_a_later_one() {
-    life(async {
-        let host = host().await;
-        let mut other = Line::to(&host).await;
-        let id = other.create(1).await;
-        let mut line = Line::to(&host).await;
-        attached(&mut line, Command::attach(id.clone())).await;
-        let (_, next, epoch) = numbers(&line.rest().await)[0].clone();
-        let detach = Command::Detach {
-            session_id: id.clone(),
-        };
-        line.ask(detach).await.unwrap();
-        // Nobody looks while this happens.
-        let held = QueueRef::Named {
-            name: "later".to_owned(),
-            held: true,
-        };
-        other.ask(enqueue(&id, held, "missed")).await.unwrap();
-        // It attaches anew, and loses its connection before the snapshot comes: it stands where it stood before.
-        let (name, _) = attached(&mut line, Command::attach(id.clone())).await;
-        drop(line);
-        let mut line = Line::to(&host).await;
-        let again = back(&id, &name, Some(next), epoch.as_deref());
-        assert_eq!(attached(&mut line, again).await, (name, false));
-        assert!(numbers(&line.rest().await)[0].0, "it begins anew");
     });
 }
 
@@ -519,46 +394,5 @@ fn a_viewer_that_only_looks_changes_nothing() {
             .await
             .unwrap();
         assert!(numbers(&line.rest().await).len() > 3, "it sees all");
-    });
-}
-
-#[test]
-fn a_snapshot_fits_into_a_frame_whatever_is_in_it() {
-    life(async {
-        let host = host().await;
-        let mut other = Line::to(&host).await;
-        let id = other.create(1).await;
-        // Each of these characters takes six bytes in a frame.
-        let text = format!("long {}", "\u{1}".repeat(128 * 1024));
-        other
-            .ask(enqueue(&id, QueueRef::Default {}, &text))
-            .await
-            .unwrap();
-        for queue in 0..12 {
-            for _ in 0..16 {
-                let name = format!("later {queue}");
-                let held = QueueRef::Named { name, held: true };
-                other
-                    .ask(enqueue(&id, held, &"\u{1}".repeat(1_024)))
-                    .await
-                    .unwrap();
-            }
-        }
-        pass(Duration::from_millis(25)).await;
-        let mut line = Line::to(&host).await;
-        attached(&mut line, Command::attach(id.clone())).await;
-        let heard = line.rest().await;
-        let Some(FromHost::Snapshot(snapshot)) = heard.first() else {
-            panic!("{heard:?}");
-        };
-        let runs = snapshot.running.as_ref().map(|it| it.text.len());
-        assert!(runs > Some(50 * 1024), "{runs:?}");
-        let waiting: usize = snapshot.queues.iter().map(|it| it.items.len()).sum();
-        assert!(waiting > 30, "{waiting}");
-        let largest = heard.iter().map(attache_protocol::encoded_len).max();
-        assert!(
-            largest <= Some(attache_protocol::FRAME_LIMIT),
-            "{largest:?}"
-        );
     });
 }

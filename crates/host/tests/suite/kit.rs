@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use attache_engine::parts::Toolsets;
 use attache_host::{Channel, Host, HostConfig, Storage};
 use attache_protocol::{
     Answer, Command, FromHost, FromViewer, NewSession, QueueRef, Snapshot, VERSION,
@@ -163,13 +164,19 @@ rules:
 "#;
 
 pub(crate) async fn host() -> Host {
+    let toolsets = attache_tools::built_in().with(Arc::new(attache_testkit::AskKinds));
+    host_that_plays(SCRIPT, toolsets).await
+}
+
+/// The same with a model of its own, which is `scripted/slow` too, and with tools of its own.
+pub(crate) async fn host_that_plays(script: &str, toolsets: Toolsets) -> Host {
     let config = HostConfig {
         storage: Storage::Memory,
         state_folder: PathBuf::from("/nowhere"),
         settings_file: None,
         definitions: Some(PathBuf::from(DEFINITIONS)),
-        toolsets: attache_tools::built_in().with(Arc::new(attache_testkit::AskKinds)),
-        scripts: vec![("slow".to_owned(), SCRIPT.to_owned())],
+        toolsets,
+        scripts: vec![("slow".to_owned(), script.to_owned())],
         environment: attache_host::environment(BTreeMap::new(), &[]),
         identity: attache_host::identity("ada".to_owned(), "engine".to_owned(), None),
         program: "tests".to_owned(),
@@ -210,7 +217,12 @@ pub(crate) struct Line {
 
 impl Line {
     pub(crate) async fn to(host: &Host) -> Self {
-        let (ours, theirs) = tokio::io::duplex(64 * 1024);
+        Self::through(host, 64 * 1024).await
+    }
+
+    /// Over a pipe that takes so many bytes before somebody reads them.
+    pub(crate) async fn through(host: &Host, pipe: usize) -> Self {
+        let (ours, theirs) = tokio::io::duplex(pipe);
         let host = host.clone();
         tokio::spawn(async move { host.serve(theirs).await });
         let (read, out) = tokio::io::split(ours);

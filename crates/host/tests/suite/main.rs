@@ -10,6 +10,7 @@ mod gate;
 mod kit;
 mod modals;
 mod queues;
+mod races;
 mod slash;
 mod web;
 mod web_doors;

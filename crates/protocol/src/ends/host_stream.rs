@@ -92,16 +92,35 @@ impl HostStream {
         }
     }
 
-    /// Where a viewer that comes back goes on; none when it needs a snapshot.
+    /// Where a viewer that comes back goes on; none when it needs a snapshot: also when it was told that this stream is over.
     #[must_use]
     pub fn resumes(&self, place: &StreamPlace) -> Option<u64> {
         let same = place.epoch.as_deref() == self.epoch.as_deref();
-        (same && self.window.reaches(place.sequence)).then_some(place.sequence)
+        let was_told = self.is_over && place.sequence == self.next();
+        (same && !was_told && self.window.reaches(place.sequence)).then_some(place.sequence)
     }
 
     /// What there is for a viewer that wants this frame next.
     #[must_use]
     pub fn take(&self, next: u64) -> Taken {
         self.window.take(next)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_heard_the_end_of_a_stream_does_not_go_on_in_it() {
+        let mut stream = HostStream::new("s", Some("e"), 7);
+        let resumes = |stream: &HostStream, sequence| {
+            let epoch = Some("e".to_owned());
+            stream.resumes(&StreamPlace { epoch, sequence })
+        };
+        assert_eq!(resumes(&stream, 7), Some(7));
+        stream.ends("terminated", WINDOW_LIMIT);
+        assert_eq!(resumes(&stream, 7), Some(7), "it hears the end");
+        assert_eq!(resumes(&stream, 8), None, "it has heard it");
     }
 }
