@@ -10,7 +10,7 @@ mod authorise;
 mod queues;
 mod tokens;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,6 +96,7 @@ pub(crate) async fn converse(
         below: grant.subtree.map(Below::new),
         greeted: false,
         sessions: HashMap::new(),
+        only_looks: HashSet::new(),
         tree: None,
         waits: Vec::new(),
         program: "".into(),
@@ -137,12 +138,6 @@ pub(crate) async fn leaving(going_away: &mut watch::Receiver<Option<String>>) ->
         .unwrap_or_default()
 }
 
-/// An attachment that a connection holds.
-struct Held {
-    name: String,
-    read_only: bool,
-}
-
 struct Connection {
     host: Host,
     outgoing: Outgoing,
@@ -154,7 +149,11 @@ struct Connection {
     below: Option<Below>,
     /// Whether the first frame, its greeting, has come.
     greeted: bool,
-    sessions: HashMap<SessionId, Held>,
+    /// Attachments that it holds, by name.
+    sessions: HashMap<SessionId, String>,
+    /// Sessions to which it asked to be attached for looking only, granted or not: what comes behind that question is said by
+    /// somebody who only looks.
+    only_looks: HashSet<SessionId>,
     tree: Option<Pump>,
     waits: Vec<JoinHandle<()>>,
     /// Name and version of the viewer's program.
@@ -380,7 +379,7 @@ impl Connection {
             tree.abort();
         }
         self.waits.drain(..).for_each(|wait| wait.abort());
-        let attached: Vec<String> = self.sessions.drain().map(|(_, held)| held.name).collect();
+        let attached: Vec<String> = self.sessions.drain().map(|(_, name)| name).collect();
         let own: Vec<Viewing> = self.own.drain().map(|(_, viewing)| viewing).collect();
         if attached.is_empty() && own.is_empty() {
             return;

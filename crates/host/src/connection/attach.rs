@@ -6,7 +6,7 @@ use attache_engine::EngineError;
 use attache_protocol::{Answer, FromHost, Resume};
 use attache_session::{ErrorCode, SessionId};
 
-use super::{Connection, Held};
+use super::Connection;
 use crate::attachments::Who;
 use crate::host::fresh_id;
 use crate::streams::{self, Viewer};
@@ -22,6 +22,13 @@ impl Connection {
     ) -> Result<(), EngineError> {
         let shared = Arc::clone(&self.host.0);
         let attachments = &shared.attachments;
+        // What does not exist is not remembered.
+        shared.engine.row(session)?;
+        if read_only {
+            self.only_looks.insert(session);
+        } else {
+            self.only_looks.remove(&session);
+        }
         let returns = resume.is_some();
         let back = resume.and_then(|Resume { attachment, place }| {
             let place = place.as_ref();
@@ -56,14 +63,10 @@ impl Connection {
         };
         // From here on the attachment counts, and no longer that it was created here.
         self.own.remove(&session);
-        let held = Held {
-            name: name.clone(),
-            read_only,
-        };
-        if let Some(before) = self.sessions.insert(session, held)
-            && before.name != name
+        if let Some(before) = self.sessions.insert(session, name.clone())
+            && before != name
         {
-            attachments.release(&before.name, self.number);
+            attachments.release(&before, self.number);
         }
         let answer = Answer::Attached {
             attachment: name.clone(),
@@ -96,17 +99,14 @@ impl Connection {
     /// Leaves a session at once; false when the viewer was not attached to it.
     pub(super) fn detach(&mut self, session: SessionId) -> bool {
         self.own.remove(&session);
+        self.only_looks.remove(&session);
         let held = self.sessions.remove(&session);
-        held.is_some_and(|held| self.host.0.attachments.release(&held.name, self.number))
+        held.is_some_and(|name| self.host.0.attachments.release(&name, self.number))
     }
 
     /// Refuses a command that changes a session to which this viewer is attached for looking only.
     pub(super) fn may_change(&self, session: SessionId) -> Result<(), EngineError> {
-        if self
-            .sessions
-            .get(&session)
-            .is_some_and(|held| held.read_only)
-        {
+        if self.only_looks.contains(&session) {
             let text = format!("this viewer is attached to session {session} for looking only");
             return Err(EngineError::new(ErrorCode::NotPermitted, text));
         }

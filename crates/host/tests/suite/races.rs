@@ -203,3 +203,25 @@ fn a_snapshot_fits_into_a_frame_whatever_is_in_it() {
         );
     });
 }
+
+#[test]
+fn who_only_looks_changes_nothing_either_when_it_is_not_attached() {
+    life(async {
+        let host = host().await;
+        let mut other = Line::to(&host).await;
+        let id = other.create(1).await;
+        let terminate = Command::Terminate {
+            session_id: id.clone(),
+        };
+        other.ask(terminate).await.unwrap();
+        // It comes back to what is over, and says behind it what had no answer before its connection was lost.
+        let mut line = Line::to(&host).await;
+        let mut look = back(&id, "gone", None, None);
+        if let Command::Attach { read_only, .. } = &mut look {
+            *read_only = true;
+        }
+        assert_eq!(line.ask(look).await, Err("unknown-session".to_owned()));
+        let input = enqueue(&id, QueueRef::Default {}, "x");
+        assert_eq!(line.ask(input).await, Err("not-permitted".to_owned()));
+    });
+}
