@@ -31,8 +31,9 @@ usage: cargo xtask COMMAND
   mcp-conformance      the MCP door against the official conformance suite
   opinion              another library's reading of the recorded replies, and its catalogue, against ours
   bench [TARGET ...]   figures against the goals of docs/performance.md; `--list` names the targets
-  soak [--seeds N] [--from N] [--minutes M]
-                       the engine's simulation over many seeds, with how often each fault and race occurred
+  soak [engine|attach] [--seeds N] [--from N] [--minutes M]
+                       a simulation over many seeds, with how often each fault and race occurred: the engine's, or that of
+                       both ends of the attach protocol
   ci                   everything that a change has to pass, cheap steps first
 ";
 

@@ -1,5 +1,6 @@
-//! `cargo xtask soak`: the engine's simulation over more seeds than a test run has, in the profile of releases. It judges
-//! nothing itself: a seed that fails is named by the simulation, with the command that runs it again.
+//! `cargo xtask soak`: a simulation over more seeds than a test run has, in the profile of releases: that of the engine, or that
+//! of both ends of the attach protocol. It judges nothing itself: a seed that fails is named by the simulation, with the command
+//! that runs it again.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,20 +16,41 @@ const SEEDS: u64 = 20_000;
 /// Seeds of one call of the simulation: how often somebody hears of it.
 const AT_ONCE: u64 = 1_000;
 
-const TEST: &str = "simulation::seeded_worlds_come_to_rest_with_everything_accounted_for";
+/// A simulation that there is.
+#[derive(PartialEq, Eq, Debug)]
+struct Simulation {
+    name: &'static str,
+    package: &'static str,
+    test: &'static str,
+}
+
+/// The first one runs where none is named.
+const SIMULATIONS: [Simulation; 2] = [
+    Simulation {
+        name: "engine",
+        package: "attache-engine",
+        test: "simulation::seeded_worlds_come_to_rest_with_everything_accounted_for",
+    },
+    Simulation {
+        name: "attach",
+        package: "attache-host",
+        test: "simulation::seeded_viewers_mirror_what_the_owner_has_and_commands_take_effect_once",
+    },
+];
 
 #[derive(PartialEq, Eq, Debug)]
 struct Asked {
+    simulation: &'static Simulation,
     from: u64,
     /// None is no end but that of the time.
     seeds: Option<u64>,
     time: Option<Duration>,
 }
 
-/// Runs the command: `--seeds N` from `--from N` on, or for `--minutes M`.
+/// Runs the command: which simulation, `--seeds N` from `--from N` on, or for `--minutes M`.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     let asked = asked(args)?;
-    let simulation = build()?;
+    let simulation = build(asked.simulation.package)?;
     let watch = Stopwatch::start();
     let mut table = BTreeMap::new();
     let mut done = 0;
@@ -37,10 +59,13 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     {
         let first = asked.from + done;
         let count = asked.seeds.map_or(AT_ONCE, |all| AT_ONCE.min(all - done));
-        let output = shell::program(&simulation, &["--exact", TEST, "--nocapture"])
-            .env("ATTACHE_FROM", &first.to_string())
-            .env("ATTACHE_SEEDS", &count.to_string())
-            .capture()?;
+        let output = shell::program(
+            &simulation,
+            &["--exact", asked.simulation.test, "--nocapture"],
+        )
+        .env("ATTACHE_FROM", &first.to_string())
+        .env("ATTACHE_SEEDS", &count.to_string())
+        .capture()?;
         let said = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             eprint!("{}", String::from_utf8_lossy(&output.stderr));
@@ -67,16 +92,9 @@ pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Builds the tests of the engine, once; the answer is where they are. What is changed meanwhile disturbs no run.
-fn build() -> Result<String, Failure> {
-    let call = [
-        "test",
-        "--release",
-        "-p",
-        "attache-engine",
-        "--test",
-        "suite",
-    ];
+/// Builds the tests of a package, once; the answer is where they are. What is changed meanwhile disturbs no run.
+fn build(package: &str) -> Result<String, Failure> {
+    let call = ["test", "--release", "-p", package, "--test", "suite"];
     shell::cargo(&[&call[..], &["--no-run"]].concat()).run()?;
     let told = ["--no-run", "--message-format", "json"];
     let text = shell::cargo(&[&call[..], &told].concat()).read()?;
@@ -98,6 +116,15 @@ fn counted(line: &str) -> Option<(&str, u64)> {
 
 fn asked(args: &[String]) -> Result<Asked, Failure> {
     let usage = |why: String| Failure::Usage { why };
+    let named = args.first().filter(|first| !first.starts_with('-'));
+    let simulation = match named {
+        None => &SIMULATIONS[0],
+        Some(name) => SIMULATIONS
+            .iter()
+            .find(|known| known.name == name)
+            .ok_or_else(|| usage(format!("no simulation `{name}`: `engine` or `attach`")))?,
+    };
+    let args = &args[usize::from(named.is_some())..];
     let (mut from, mut seeds, mut minutes) = (1, None, None);
     for pair in args.chunks(2) {
         let number = pair.get(1).and_then(|text| text.parse::<u64>().ok());
@@ -112,7 +139,12 @@ fn asked(args: &[String]) -> Result<Asked, Failure> {
     }
     let time = minutes.map(|minutes| Duration::from_secs(minutes * 60));
     let seeds = seeds.or(if time.is_some() { None } else { Some(SEEDS) });
-    Ok(Asked { from, seeds, time })
+    Ok(Asked {
+        simulation,
+        from,
+        seeds,
+        time,
+    })
 }
 
 #[cfg(test)]
@@ -127,12 +159,19 @@ mod tests {
         };
         let of = |from, seeds, minutes: Option<u64>| {
             let time = minutes.map(|minutes| Duration::from_secs(minutes * 60));
-            Some(Asked { from, seeds, time })
+            Some(Asked {
+                simulation: &SIMULATIONS[0],
+                from,
+                seeds,
+                time,
+            })
         };
         assert_eq!(asked(&[]), of(1, Some(SEEDS), None));
         assert_eq!(asked(&["--minutes", "5"]), of(1, None, Some(5)));
         let both = ["--from", "7", "--seeds", "3", "--minutes", "1"];
         assert_eq!(asked(&both), of(7, Some(3), Some(1)));
+        let other = asked(&["attach", "--seeds", "3"]).expect("it is read");
+        assert_eq!((other.simulation.name, other.seeds), ("attach", Some(3)));
         for bad in [
             &["--seeds"][..],
             &["--seeds", "many"],

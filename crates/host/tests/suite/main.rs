@@ -11,6 +11,7 @@ mod kit;
 mod modals;
 mod queues;
 mod races;
+mod simulation;
 mod slash;
 mod web;
 mod web_doors;
