@@ -16,7 +16,7 @@ use uuid::Uuid;
 const TEXT_CHARS: usize = 128 * 1024;
 
 /// Bytes of the same as it is written in a frame: a snapshot holds an item of the history, what runs, and the queues.
-const TEXT_BYTES: usize = FRAME_LIMIT / 3;
+const TEXT_BYTES: usize = FRAME_LIMIT / 4;
 
 /// Characters of a waiting item's text on the wire.
 const WAITING_CHARS: usize = 1_024;

@@ -53,7 +53,7 @@ pub struct AgentInformation {
 }
 
 /// Bytes of a definition that a snapshot has room for.
-const DEFINITION_BYTES: usize = 384 * 1024;
+const DEFINITION_BYTES: usize = 192 * 1024;
 
 /// Levels of a frame around a definition.
 const AROUND: usize = 5;

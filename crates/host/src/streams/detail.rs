@@ -5,15 +5,21 @@ use std::sync::Arc;
 use attache_engine::parts::Definition;
 use attache_engine::{EngineHandle, ToolSwitch};
 use attache_protocol::{
-    AgentInformation, ChildView, OwnershipView, Patch, RetentionView, SessionDetail, ToolView,
-    UsageTotals, ViewerView,
+    AgentInformation, ChildView, ModalView, OwnershipView, Patch, RetentionView, SessionDetail,
+    ToolView, UsageTotals, ViewerView, encoded_len,
 };
 use attache_session::{CallId, Child, Created, Generation, Settings, Spent, State, Usage, preview};
 
 use crate::modals;
 
 /// Children that a snapshot has room for: the newest of them.
-const CHILDREN: usize = 1_000;
+const CHILDREN: usize = 500;
+
+/// Tools that a snapshot has room for.
+const TOOLS: usize = 250;
+
+/// Bytes of a snapshot's questions: the first ones, which are to be answered first.
+const MODAL_BYTES: usize = 48 * 1024;
 
 /// Characters of a tool's description.
 const DESCRIPTION_CHARS: usize = 160;
@@ -32,7 +38,7 @@ pub(super) fn whole(
         usage: usage(state.usage, state.spent),
         tools: tools(engine, state),
         children: children.iter().map(child).collect(),
-        modals: engine.modals(state.id).iter().map(modals::view).collect(),
+        modals: questions(engine, state),
         viewers,
         retention: retention(&state.settings),
         ownership: OwnershipView {
@@ -82,10 +88,23 @@ fn usage(usage: Usage, spent: Spent) -> UsageTotals {
     }
 }
 
+fn questions(engine: &EngineHandle, state: &State) -> Vec<ModalView> {
+    let open = engine.modals(state.id);
+    let mut room = MODAL_BYTES;
+    let views = open.iter().map(modals::view);
+    let fitting = views.enumerate().take_while(|(index, view)| {
+        let left = room.checked_sub(encoded_len(view));
+        room = left.unwrap_or_default();
+        // The first one is always there: each by itself fits into a frame.
+        left.is_some() || *index == 0
+    });
+    fitting.map(|(_, view)| view).collect()
+}
+
 /// None where the definition asks for tools that this host does not have any more: such a session runs no turn either.
 fn tools(engine: &EngineHandle, state: &State) -> Vec<ToolView> {
     let tools = engine.tools(state).unwrap_or_default();
-    tools.iter().map(tool).collect()
+    tools.iter().take(TOOLS).map(tool).collect()
 }
 
 fn tool(tool: &ToolSwitch) -> ToolView {

@@ -30,10 +30,10 @@ pub(crate) use tree::{rows, watch_tree};
 const PAGE: usize = 200;
 
 /// Bytes of a snapshot's page of history: older items are left for paging.
-const PAGE_BYTES: usize = FRAME_LIMIT / 3;
+const PAGE_BYTES: usize = FRAME_LIMIT / 4;
 
 /// Bytes of a snapshot's queues: of what waits behind that, only the number is told.
-const QUEUE_BYTES: usize = FRAME_LIMIT / 4;
+const QUEUE_BYTES: usize = FRAME_LIMIT / 8;
 
 /// Most bytes of all windows of a host.
 const ALL_WINDOWS: usize = 16 * WINDOW_LIMIT;
