@@ -171,7 +171,7 @@ impl Mirror {
                 Some(vec![Seen::Lost])
             }
             Ordering::Equal => {
-                self.next += 1;
+                self.next = self.next.saturating_add(1);
                 None
             }
         }

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on ends here")]
 
+mod corpus;
 mod golden;
 mod refused;
 mod typescript;
