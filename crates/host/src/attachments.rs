@@ -14,6 +14,9 @@ use crate::streams::{Follower, Pump, SharedStream};
 /// How long an attachment waits for its viewer.
 pub(crate) const GRACE: Duration = Duration::from_millis(GRACE_MILLIS);
 
+/// Most viewers that others are told of: those that came first.
+const VIEWERS: usize = 200;
+
 /// See the module.
 pub(crate) struct Attachments {
     begun: Instant,
@@ -64,6 +67,7 @@ impl Known {
             })
             .collect();
         viewers.sort_unstable_by_key(|viewer| viewer.viewer);
+        viewers.truncate(VIEWERS);
         viewers
     }
 

@@ -16,7 +16,7 @@ use uuid::Uuid;
 const TEXT_CHARS: usize = 128 * 1024;
 
 /// Bytes of the same as it is written in a frame: a snapshot holds an item of the history, what runs, and the queues.
-const TEXT_BYTES: usize = FRAME_LIMIT / 4;
+const TEXT_BYTES: usize = FRAME_LIMIT / 3;
 
 /// Characters of a waiting item's text on the wire.
 const WAITING_CHARS: usize = 1_024;
@@ -162,9 +162,25 @@ pub(crate) fn origin(origin: &Origin) -> InputOrigin {
 /// As much of a text as a frame shows of it, and whether that is not all.
 fn beginning(text: &str) -> (&str, bool) {
     let (shown, cut) = preview(text, TEXT_CHARS);
+    let (shown, shorter) = within(shown, TEXT_BYTES);
+    (shown, cut || shorter)
+}
+
+/// An item with as much of its text as there is room for.
+pub(crate) fn shortened(mut item: HistoryItem, bytes: usize) -> HistoryItem {
+    let (shown, cut) = within(&item.text, bytes);
+    if cut {
+        item.text = shown.to_owned();
+        item.cut = true;
+    }
+    item
+}
+
+/// As much of a text as has these bytes when it is written in a frame, and whether that is not all.
+fn within(shown: &str, most: usize) -> (&str, bool) {
     // Most texts are far too short for what follows.
-    if shown.len() <= TEXT_BYTES / 6 {
-        return (shown, cut);
+    if shown.len() <= most / 6 {
+        return (shown, false);
     }
     let mut bytes = 0;
     let end = shown.char_indices().find(|(_, character)| {
@@ -173,11 +189,11 @@ fn beginning(text: &str) -> (&str, bool) {
             '\0'..='\u{1f}' => 6,
             other => other.len_utf8(),
         };
-        bytes > TEXT_BYTES
+        bytes > most
     });
     match end {
         Some((end, _)) => (&shown[..end], true),
-        None => (shown, cut),
+        None => (shown, false),
     }
 }
 

@@ -21,7 +21,7 @@ pub struct SessionDetail {
     pub children: Vec<ChildView>,
     /// The questions to a person that are open in it and below it, in the order in which they were asked.
     pub modals: Vec<ModalView>,
-    /// Who looks on.
+    /// Who looks on; of very many those that came first.
     pub viewers: Vec<ViewerView>,
     /// What happens when nobody does any more.
     pub retention: RetentionView,
@@ -52,8 +52,8 @@ pub struct AgentInformation {
     pub agent_definition: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Bytes of a definition that a snapshot has room for.
-const DEFINITION_BYTES: usize = 192 * 1024;
+/// Bytes of a definition for which a snapshot can have room.
+const DEFINITION_BYTES: usize = 384 * 1024;
 
 /// Levels of a frame around a definition.
 const AROUND: usize = 5;

@@ -51,7 +51,8 @@ pub use ledger::{
 pub use lineage::{Child, Parent, Watch, Watcher};
 pub use mail::{Mail, MailBody, MailId, NewMail, Notice, Told};
 pub use modal::{
-    MODAL_CHOICE, MODAL_CHOICES, MODAL_TEXT, Modal, ModalAnswer, ModalKind, ModalState, OPEN_MODALS,
+    MODAL_CHOICE, MODAL_CHOICES, MODAL_CHOICES_BYTES, MODAL_TEXT, Modal, ModalAnswer, ModalKind,
+    ModalState, OPEN_MODALS,
 };
 pub use outcome::{EndReason, Outcome, StopReason};
 pub use picture::Picture;

@@ -16,6 +16,9 @@ pub const MODAL_CHOICES: usize = 100;
 /// Longest choice, in bytes: it is shown whole everywhere.
 pub const MODAL_CHOICE: usize = 1_024;
 
+/// Most bytes of all choices of a question: a frame has room for them beside the rest.
+pub const MODAL_CHOICES_BYTES: usize = 16 * 1024;
+
 /// Longest text of a question or of an answer, in bytes.
 pub const MODAL_TEXT: usize = 64 * 1024;
 
@@ -127,6 +130,8 @@ impl Modal {
             .any(|choice| choice.len() > MODAL_CHOICE)
         {
             Err("a choice has more than 1 KiB")
+        } else if self.choices.iter().map(|it| it.len()).sum::<usize>() > MODAL_CHOICES_BYTES {
+            Err("the choices have more than 16 KiB together")
         } else if self.choices.len() > MODAL_CHOICES {
             Err("a question has at most 100 choices")
         } else if is_form != self.schema.is_some() {

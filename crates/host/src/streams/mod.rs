@@ -30,10 +30,16 @@ pub(crate) use tree::{rows, watch_tree};
 const PAGE: usize = 200;
 
 /// Bytes of a snapshot's page of history: older items are left for paging.
-const PAGE_BYTES: usize = FRAME_LIMIT / 4;
+const PAGE_BYTES: usize = FRAME_LIMIT / 3;
 
 /// Bytes of a snapshot's queues: of what waits behind that, only the number is told.
-const QUEUE_BYTES: usize = FRAME_LIMIT / 8;
+const QUEUE_BYTES: usize = FRAME_LIMIT / 4;
+
+/// Bytes that a page is to have: where less is left, the definition is left out.
+const LEAST_PAGE: usize = FRAME_LIMIT / 16;
+
+/// Bytes of an item beside its text, and of what sets items apart.
+const AROUND_TEXT: usize = 16 * 1024;
 
 /// Most bytes of all windows of a host.
 const ALL_WINDOWS: usize = 16 * WINDOW_LIMIT;
@@ -136,35 +142,58 @@ impl Streams {
             newest: true,
         };
         let page = self.engine.page(now.state.id, &query)?;
-        let mut history: Vec<HistoryItem> = Vec::new();
-        let mut bytes = 0;
-        let mut more_history = page.more;
-        for stored in page.items.iter().rev() {
-            let Some(item) = to_wire::item(stored.position, &stored.event) else {
-                continue;
-            };
-            bytes += encoded_len(&item);
-            if bytes > PAGE_BYTES && !history.is_empty() {
-                more_history = true;
-                break;
-            }
-            history.push(item);
-        }
-        history.reverse();
         let row = self.engine.row_as_of(&now.state)?;
         let viewers = self.attachments.viewers(now.state.id);
-        Ok(FromHost::Snapshot(Box::new(Snapshot {
+        let mut snapshot = Box::new(Snapshot {
             stream: Stream::Session,
             epoch: now.epoch.map(|epoch| epoch.to_string()),
             sequence,
             sessions: vec![to_wire::session(&self.engine, &row)],
-            history,
-            more_history,
+            history: Vec::new(),
+            more_history: page.more,
             running: to_wire::running(&now.live),
             queues: within(now.state.queues.iter().map(to_wire::queue), QUEUE_BYTES),
             detail: detail::whole(&self.engine, &now.state, row.generation, viewers).map(Box::new),
-        })))
+        });
+        let left = |snapshot: &Snapshot| FRAME_LIMIT.saturating_sub(encoded_len(snapshot));
+        if left(&snapshot) < LEAST_PAGE
+            && let Some(detail) = &mut snapshot.detail
+        {
+            detail.information.agent_definition = None;
+        }
+        let room = left(&snapshot).saturating_sub(AROUND_TEXT);
+        let newest = page.items.iter().rev();
+        let newest = newest.filter_map(|stored| to_wire::item(stored.position, &stored.event));
+        let (history, are_more) = newest_of(newest, room.min(PAGE_BYTES));
+        snapshot.history = history;
+        snapshot.more_history |= are_more;
+        Ok(FromHost::Snapshot(snapshot))
     }
+}
+
+/// As many of these items as have room, the newest one first, in the order of the history; and whether there are more. The
+/// newest is always among them, with as much of its text as fits.
+fn newest_of(
+    newest: impl Iterator<Item = HistoryItem>,
+    mut room: usize,
+) -> (Vec<HistoryItem>, bool) {
+    let mut history: Vec<HistoryItem> = Vec::new();
+    let mut are_more = false;
+    for item in newest {
+        let item = match history.is_empty() {
+            true => to_wire::shortened(item, room),
+            false => item,
+        };
+        let bytes = encoded_len(&item);
+        if bytes > room && !history.is_empty() {
+            are_more = true;
+            break;
+        }
+        room = room.saturating_sub(bytes);
+        history.push(item);
+    }
+    history.reverse();
+    (history, are_more)
 }
 
 impl Windows {

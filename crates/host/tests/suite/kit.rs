@@ -372,20 +372,35 @@ impl Line {
 
     /// A session of the root that runs a definition in a folder of this host.
     pub(crate) async fn create_with(&mut self, number: u32, agent: &str) -> String {
-        self.create_of(number, true, Some(agent)).await
+        self.create_of(number, true, Some(agent), &BTreeMap::new())
+            .await
+    }
+
+    /// A session whose definition is as long as this.
+    pub(crate) async fn create_large(&mut self, number: u32, more: String) -> String {
+        let parameters = BTreeMap::from([("more".to_owned(), more)]);
+        self.create_of(number, true, Some("large"), &parameters)
+            .await
     }
 
     async fn create_one(&mut self, number: u32, detached: bool) -> String {
-        self.create_of(number, detached, None).await
+        self.create_of(number, detached, None, &BTreeMap::new())
+            .await
     }
 
-    async fn create_of(&mut self, number: u32, detached: bool, agent: Option<&str>) -> String {
+    async fn create_of(
+        &mut self,
+        number: u32,
+        detached: bool,
+        agent: Option<&str>,
+        parameters: &BTreeMap<String, String>,
+    ) -> String {
         let id = format!("01931f2e-0000-7000-8000-{number:012x}");
         let new = NewSession {
             session_id: id.clone(),
             agent: agent.map(str::to_owned),
             model: Some("scripted/slow".to_owned()),
-            parameters: BTreeMap::new(),
+            parameters: parameters.clone(),
             working_directory: "/".to_owned(),
             name: None,
             first_message: None,

@@ -165,10 +165,22 @@ fn input_that_is_said_again_makes_no_queue_and_starts_no_epoch() {
 
 #[test]
 fn a_snapshot_fits_into_a_frame_whatever_is_in_it() {
+    // Bytes of a definition, and whether there is room for it beside all the rest.
+    for (definition, has_room) in [
+        (1_000, true),
+        (100_000, true),
+        (380_000, false),
+        (800_000, false),
+    ] {
+        snapshot_fits(definition, has_room);
+    }
+}
+
+fn snapshot_fits(definition: usize, has_room: bool) {
     life(async {
         let host = host().await;
         let mut other = Line::to(&host).await;
-        let id = other.create(1).await;
+        let id = other.create_large(1, "i".repeat(definition)).await;
         // Each of these characters takes six bytes in a frame.
         let text = format!("long {}", "\u{1}".repeat(128 * 1024));
         other
@@ -193,9 +205,12 @@ fn a_snapshot_fits_into_a_frame_whatever_is_in_it() {
             panic!("{heard:?}");
         };
         let runs = snapshot.running.as_ref().map(|it| it.text.len());
-        assert!(runs > Some(40 * 1024), "{runs:?}");
+        assert!(runs > Some(50 * 1024), "{runs:?}");
         let waiting: usize = snapshot.queues.iter().map(|it| it.items.len()).sum();
-        assert!(waiting > 15, "{waiting}");
+        assert!(waiting > 30, "{waiting}");
+        let known = snapshot.detail.as_ref().unwrap().information.clone();
+        assert_eq!(known.agent_definition.is_some(), has_room, "{definition}");
+        assert!(!snapshot.history.is_empty(), "the newest item is there");
         let largest = heard.iter().map(attache_protocol::encoded_len).max();
         assert!(
             largest <= Some(attache_protocol::FRAME_LIMIT),

@@ -138,12 +138,15 @@ fn only_an_open_call_of_the_current_turn_asks() {
 fn what_is_no_question_is_refused_with_the_reason() {
     let long: Arc<str> = "x".repeat(MODAL_TEXT + 1).into();
     type Change = fn(&mut Modal, &Arc<str>);
-    let table: [(&str, Change); 9] = [
+    let table: [(&str, Change); 10] = [
         ("need a text", |it, _| it.text = " ".into()),
         ("need a text", |it, _| it.choices.push("".into())),
         ("NUL", |it, _| it.body = Some("a\0".into())),
         ("64 KiB", |it, long| it.text = Arc::clone(long)),
         ("1 KiB", |it, _| it.choices.push("x".repeat(1_025).into())),
+        ("16 KiB together", |it, _| {
+            it.choices = vec!["x".repeat(1_000).into(); 17];
+        }),
         ("100 choices", |it, _| {
             it.choices = vec!["c".into(); MODAL_CHOICES + 1]
         }),

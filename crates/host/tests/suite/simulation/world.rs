@@ -45,9 +45,9 @@ const REST: Duration = Duration::from_secs(30);
 /// Virtual milliseconds that a tool takes at most, twice: long enough for somebody to come meanwhile.
 const TOOL_MS: u64 = 400;
 
-/// A text that takes six times its bytes in a frame, and is just not cut there; and so many of them that no window holds all.
-const FLOOD_BYTES: usize = 42 * 1024;
-const FLOOD_TEXTS: usize = 18;
+/// A text that takes six times its bytes in a frame, and so many of them that no window holds all.
+const FLOOD_BYTES: usize = 56 * 1024;
+const FLOOD_TEXTS: usize = 13;
 
 /// Plays a plan: how often everything occurred, and what was wrong.
 pub(crate) fn play(plan: &Plan, bug: Option<Planted>) -> (Counts, Vec<String>) {
