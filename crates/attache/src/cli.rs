@@ -16,8 +16,26 @@ pub(crate) struct Cli {
     #[arg(long, global = true)]
     json: bool,
 
+    #[command(flatten)]
+    pub(crate) elsewhere: Elsewhere,
+
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
+}
+
+/// Which host a command talks to, where it is not this user's daemon.
+#[derive(Args, Debug, Default)]
+#[command(next_help_heading = "A host elsewhere")]
+pub(crate) struct Elsewhere {
+    /// Talk to a host elsewhere, `wss://NAME[:PORT]`, as the variable ATTACHE_HOST does. ATTACHE_TOKEN has its token.
+    #[arg(long, global = true, value_name = "URL", value_parser = clap::builder::NonEmptyStringValueParser::new())]
+    pub(crate) host: Option<String>,
+    /// A file with the token, instead of the variable.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// A PEM file with what vouches for the host beside what this system trusts.
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) host_cert: Option<PathBuf>,
 }
 
 impl Cli {
@@ -259,7 +277,7 @@ pub(crate) struct Run {
 #[derive(Args, Debug)]
 pub(crate) struct Chat {
     /// A session that exists; a new one by default.
-    #[arg(conflicts_with_all = ["agent", "model", "parameters", "budget"])]
+    #[arg(conflicts_with_all = ["agent", "model", "parameters", "budget", "dir"])]
     pub(crate) id: Option<String>,
     #[command(flatten)]
     pub(crate) choice: Choice,
@@ -290,6 +308,9 @@ pub(crate) struct Choice {
     /// lifts a limit. A new session has concurrent=8,agents=200,depth=5.
     #[arg(long, value_name = "K=V,…")]
     pub(crate) budget: Option<String>,
+    /// The folder that it works in; the current one by default. On a host elsewhere it is a folder there, and has to be named.
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) dir: Option<PathBuf>,
     /// A value of one of the definition's parameters; repeatable.
     #[arg(long = "param", value_name = "K=V", value_parser = pair)]
     pub(crate) parameters: Vec<(String, String)>,

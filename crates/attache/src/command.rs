@@ -52,6 +52,13 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
     if let (true, Some(why)) = (output.is_json(), without_data) {
         return Err(Failure::usage(why));
     }
+    if link::choose(cli.elsewhere)?
+        && let Some(name) = only_here(cli.command.as_ref())
+    {
+        return Err(Failure::usage(format!(
+            "{name} is for the daemon of this machine; leave --host out, and the variable ATTACHE_HOST"
+        )));
+    }
     match cli.command {
         None => {
             chat::chat(
@@ -109,6 +116,19 @@ pub(crate) async fn run(cli: Cli, output: &Output) -> Result<u8, Failure> {
     }
 }
 
+/// The name of a command that a host elsewhere has no part in.
+fn only_here(command: Option<&Command>) -> Option<&'static str> {
+    match command {
+        Some(Command::Demo { .. }) => Some("demo"),
+        Some(Command::Serve { .. }) => Some("serve"),
+        Some(Command::Restart { .. }) => Some("restart"),
+        Some(Command::Mcp(_)) => Some("mcp"),
+        Some(Command::Doctor { .. }) => Some("doctor"),
+        Some(Command::Run(run)) if run.in_process => Some("run --in-process"),
+        _ => None,
+    }
+}
+
 /// A text of the command line, or of standard input.
 fn text_of(text: &str) -> Result<String, Failure> {
     let text = if text == "-" {
@@ -149,7 +169,7 @@ fn too_large(size: &str) -> Failure {
 /// A model as the daemon finds it: a script's path is the caller's, not the daemon's.
 fn from_here(model: &str, working_directory: &std::path::Path) -> String {
     match model.strip_prefix("scripted/") {
-        Some(path) if working_directory.join(path).is_file() => {
+        Some(path) if !link::is_elsewhere() && working_directory.join(path).is_file() => {
             format!("scripted/{}", working_directory.join(path).display())
         }
         _ => model.to_owned(),
@@ -162,7 +182,7 @@ fn new_session(
     first_message: Option<String>,
     detached: bool,
 ) -> Result<NewSession, Failure> {
-    let working_directory = link::working_directory()?;
+    let working_directory = link::folder_for(choice.dir.as_deref())?;
     let model = choice.model.as_deref();
     let model = model.map(|model| from_here(model, &working_directory));
     Ok(NewSession {

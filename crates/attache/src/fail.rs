@@ -3,6 +3,7 @@
 use attache_client::protocol::WireError;
 use attache_client::{ClientError, ConnectError};
 
+use crate::link;
 use crate::tree_view::short;
 
 /// The run failed.
@@ -126,6 +127,17 @@ impl From<ClientError> for Failure {
     fn from(error: ClientError) -> Self {
         match error {
             ClientError::Refused(error) => (*error).into(),
+            ClientError::Gone(reason) if link::is_elsewhere() => Self {
+                retryable: true,
+                ..Self::new(
+                    NOT_FOUND,
+                    "internal",
+                    format!("the connection to the host is lost: {reason}"),
+                )
+                .with_hint(
+                    "Run the command again: what was said has been kept there or has not arrived.",
+                )
+            },
             ClientError::Gone(reason) => Self::new(
                 NOT_FOUND,
                 "internal",
@@ -141,6 +153,19 @@ impl From<ConnectError> for Failure {
     fn from(error: ConnectError) -> Self {
         match error {
             ConnectError::Refused(error) => error.into(),
+            ConnectError::Unreachable { .. } => Self {
+                retryable: true,
+                ..Self::new(NOT_FOUND, "internal", error.to_string()).with_hint(
+                    "Is it running with `attache serve --listen`, and is the address right?",
+                )
+            },
+            ConnectError::NoEntry { .. } => {
+                Self::new(REFUSED, "not-permitted", error.to_string()).with_hint(
+                    "`attache token create` there makes a token; it is read from ATTACHE_TOKEN or --token-file.",
+                )
+            }
+            ConnectError::Trust { .. } => Self::new(REFUSED, "not-permitted", error.to_string())
+                .with_hint("--host-cert names a PEM file with what vouches for it."),
             other => Self::new(NOT_FOUND, "internal", other.to_string()).with_hint(
                 "`attache serve` runs the daemon in the foreground and says what is wrong.",
             ),

@@ -1,13 +1,15 @@
-//! How a command reaches a host: the daemon, which is started on demand, or a host inside this very
-//! process. Both are talked to in the same frames.
+//! How a command reaches a host: the daemon, which is started on demand, a host elsewhere, or one inside this very process.
+//! All are talked to in the same frames.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use attache_client::protocol::FromHost;
-use attache_client::{Client, Place, Streams, connect, connect_or_start};
+use attache_client::{Client, ConnectError, Elsewhere, HostPlace, Streams};
 use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
+use crate::cli;
 use crate::clock;
 use crate::fail::{Failure, NOT_FOUND};
 use crate::mcp;
@@ -16,9 +18,66 @@ use crate::places::{PROGRAM, Places};
 /// The script of `attache demo`.
 const DEMO_SCRIPT: &str = include_str!("demo.yaml");
 
-/// Where the daemon is, and how it is started.
-pub(crate) fn place() -> Result<Place, Failure> {
-    Places::find()?.daemon()
+/// The host elsewhere that the command line names. Nothing is set where it is this user's daemon.
+static ELSEWHERE: OnceLock<Elsewhere> = OnceLock::new();
+
+/// The variable that names it too.
+const HOST: &str = "ATTACHE_HOST";
+
+/// The variable with its token.
+const TOKEN: &str = "ATTACHE_TOKEN";
+
+/// Takes to heart which host is meant, once and before any command. The answer is whether it is one elsewhere.
+pub(crate) fn choose(named: cli::Elsewhere) -> Result<bool, Failure> {
+    let cli::Elsewhere {
+        host,
+        token_file,
+        host_cert,
+    } = named;
+    let Some(host) = host.or_else(|| variable(HOST)) else {
+        return match (token_file, host_cert) {
+            (None, None) => Ok(false),
+            (Some(_), _) => Err(Failure::usage("--token-file is for a --host elsewhere")),
+            (_, Some(_)) => Err(Failure::usage("--host-cert is for a --host elsewhere")),
+        };
+    };
+    let token = match token_file {
+        Some(file) => Some(token_of(&file)?),
+        None => variable(TOKEN),
+    };
+    let elsewhere = Elsewhere::at(&host, token, host_cert, PROGRAM, &clock::id());
+    let elsewhere = elsewhere.map_err(Failure::usage)?;
+    // Nobody else sets it.
+    let _first = ELSEWHERE.set(elsewhere);
+    Ok(true)
+}
+
+/// A variable that is set to something.
+fn variable(name: &str) -> Option<String> {
+    let value = std::env::var(name).ok()?.trim().to_owned();
+    (!value.is_empty()).then_some(value)
+}
+
+fn token_of(file: &Path) -> Result<String, Failure> {
+    let fault = |why: &str| Failure::usage(format!("the token file {}: {why}", file.display()));
+    let read = std::fs::read_to_string(file).map_err(|why| fault(&why.to_string()))?;
+    match read.trim() {
+        "" => Err(fault("there is nothing in it")),
+        token => Ok(token.to_owned()),
+    }
+}
+
+/// Whether commands talk to a host elsewhere.
+pub(crate) fn is_elsewhere() -> bool {
+    ELSEWHERE.get().is_some()
+}
+
+/// Where the host is that commands talk to.
+pub(crate) fn place() -> Result<HostPlace, Failure> {
+    match ELSEWHERE.get() {
+        Some(elsewhere) => Ok(HostPlace::Elsewhere(Box::new(elsewhere.clone()))),
+        None => Ok(HostPlace::Here(Box::new(Places::find()?.daemon()?))),
+    }
 }
 
 /// A connection, and the host when it lives in this process.
@@ -34,7 +93,7 @@ impl Link {
     /// Reaches the daemon, and starts it when there is none.
     pub(crate) async fn daemon() -> Result<Self, Failure> {
         let place = place()?;
-        let (client, streams) = connect_or_start(&place).await?;
+        let (client, streams) = place.connect_or_start().await?;
         Ok(Self {
             client,
             streams,
@@ -46,14 +105,14 @@ impl Link {
     /// Reaches the daemon if one runs.
     pub(crate) async fn running_daemon() -> Result<Option<Self>, Failure> {
         let place = place()?;
-        match connect(&place).await {
+        match place.connect().await {
             Ok((client, streams)) => Ok(Some(Self {
                 client,
                 streams,
                 kept: VecDeque::new(),
                 host: None,
             })),
-            Err(attache_client::ConnectError::None(_)) => Ok(None),
+            Err(ConnectError::None(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -166,9 +225,8 @@ pub(crate) async fn open_host(places: &Places, serving: Serving) -> Result<Host,
 fn user() -> String {
     let number = rustix::process::getuid().as_raw();
     let listed = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
-    let variable = |name: &&str| std::env::var(name).ok().filter(|value| !value.is_empty());
     login(&listed, number)
-        .or_else(|| ["USER", "LOGNAME"].iter().find_map(variable))
+        .or_else(|| ["USER", "LOGNAME"].into_iter().find_map(variable))
         .unwrap_or_else(|| format!("uid-{number}"))
 }
 
@@ -204,11 +262,18 @@ pub(crate) fn key_variables() -> Vec<String> {
         .collect()
 }
 
-/// Variables that a session may need; which of them are taken is the host's business.
+/// Variables of this program that say nothing to a host.
+const OURS: [&str; 4] = ["ATTACHE_HOME", "ATTACHE_NOTIFY", HOST, TOKEN];
+
+/// Variables that a session may need; which of them are taken is the host's business. A host elsewhere is told none: keys of
+/// this machine stay here, and its own are there.
 pub(crate) fn environment() -> BTreeMap<String, String> {
+    if is_elsewhere() {
+        return BTreeMap::new();
+    }
     let keys = key_variables();
     let wanted = |name: &str| {
-        (name.starts_with("ATTACHE_") && name != "ATTACHE_HOME")
+        (name.starts_with("ATTACHE_") && !OURS.contains(&name))
             || name.ends_with("_API_KEY")
             || name.ends_with("_BASE_URL")
             || matches!(
@@ -223,7 +288,25 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The folder in which a session is started.
+/// The folder in which a session is started: the one that is named, or the current one.
+pub(crate) fn folder_for(named: Option<&Path>) -> Result<PathBuf, Failure> {
+    match (named, ELSEWHERE.get()) {
+        (Some(folder), Some(_)) if folder.is_absolute() => Ok(folder.to_owned()),
+        (_, Some(elsewhere)) => Err(Failure::usage(format!(
+            "a new session works in a folder of {}: name it with --dir, from the root on",
+            elsewhere.address()
+        ))),
+        (Some(folder), None) => folder.canonicalize().map_err(|fault| {
+            Failure::usage(format!(
+                "the folder {} cannot be used: {fault}",
+                folder.display()
+            ))
+        }),
+        (None, None) => working_directory(),
+    }
+}
+
+/// The current folder.
 pub(crate) fn working_directory() -> Result<PathBuf, Failure> {
     std::env::current_dir()
         .and_then(|folder| folder.canonicalize())

@@ -1,4 +1,4 @@
-//! Finds the daemon of a state folder, and starts one when there is none.
+//! Finds the daemon of a state folder, and starts one when there is none; a host elsewhere is called.
 //!
 //! Who finds no socket, or a dead one, takes the start lock, looks again, and only then starts the
 //! program: of many that come at once, one starts it. A host that hangs up before it greets counts
@@ -18,6 +18,58 @@ use tokio::io::{BufReader, ReadHalf, WriteHalf};
 use tokio::net::UnixStream;
 
 use crate::client::{Client, ClientError, Streams};
+use crate::elsewhere::Elsewhere;
+
+/// A host: the daemon of this machine's user, or one elsewhere.
+#[derive(Clone, Debug)]
+pub enum HostPlace {
+    /// The daemon of a state folder, which is started when there is none.
+    Here(Box<Place>),
+    /// A listener that is called by its address. Nothing is started there.
+    Elsewhere(Box<Elsewhere>),
+}
+
+impl HostPlace {
+    /// Connects to the host that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::None`] when no daemon runs here, others when a host does not talk to us.
+    pub async fn connect(&self) -> Result<(Client, Streams), ConnectError> {
+        match self {
+            Self::Here(place) => connect(place).await,
+            Self::Elsewhere(elsewhere) => elsewhere.connect().await,
+        }
+    }
+
+    /// Connects to the host, and starts it when it is ours and there is none.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError`] when it cannot be started or does not talk to us.
+    pub async fn connect_or_start(&self) -> Result<(Client, Streams), ConnectError> {
+        match self {
+            Self::Here(place) => connect_or_start(place).await,
+            Self::Elsewhere(elsewhere) => elsewhere.connect().await,
+        }
+    }
+
+    /// The viewer's name and version.
+    pub(crate) fn program(&self) -> &str {
+        match self {
+            Self::Here(place) => &place.program,
+            Self::Elsewhere(elsewhere) => &elsewhere.program,
+        }
+    }
+
+    /// What the viewer's command ids begin with.
+    pub(crate) fn run(&self) -> &str {
+        match self {
+            Self::Here(place) => &place.run,
+            Self::Elsewhere(elsewhere) => &elsewhere.run,
+        }
+    }
+}
 
 /// Where a daemon is, and how it is started.
 #[derive(Clone, Debug)]
@@ -57,6 +109,30 @@ pub enum ConnectError {
     /// A daemon could not be started.
     #[error("the daemon could not be started: {0}")]
     Start(String),
+    /// A host elsewhere cannot be reached now.
+    #[error("{host} cannot be reached: {why}")]
+    Unreachable {
+        /// Its address.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// A host elsewhere does not let this viewer in.
+    #[error("{host} does not let this viewer in: {why}")]
+    NoEntry {
+        /// Its address.
+        host: String,
+        /// Why.
+        why: String,
+    },
+    /// A host elsewhere does not prove that it is what it is called.
+    #[error("{host} is not trusted: {why}")]
+    Trust {
+        /// Its address.
+        host: String,
+        /// Why.
+        why: String,
+    },
     /// The operating system said no.
     #[error("the daemon cannot be reached: {0}")]
     Io(#[from] io::Error),
@@ -66,7 +142,7 @@ pub enum ConnectError {
 const START: Duration = Duration::from_secs(5);
 
 /// How long a daemon may take to greet: a busy one greets at once all the same.
-const GREETING: Duration = Duration::from_secs(10);
+pub(crate) const GREETING: Duration = Duration::from_secs(10);
 
 /// How much of its log is repeated, in bytes.
 const WORDS: u64 = 2_048;
@@ -79,7 +155,7 @@ const LOOK: Duration = Duration::from_millis(2);
 /// # Errors
 ///
 /// [`ConnectError::None`] when none runs, others when it does not talk to us.
-pub async fn connect(place: &Place) -> Result<(Client, Streams), ConnectError> {
+async fn connect(place: &Place) -> Result<(Client, Streams), ConnectError> {
     match connect_to(place, &place.socket).await {
         // The link is followed here: its own path may be too long for a socket.
         Err(ConnectError::None(_)) if place.beside != place.socket => {
@@ -144,7 +220,7 @@ pub async fn open_door(
 /// # Errors
 ///
 /// [`ConnectError`] when it cannot be started or does not talk to us.
-pub async fn connect_or_start(place: &Place) -> Result<(Client, Streams), ConnectError> {
+async fn connect_or_start(place: &Place) -> Result<(Client, Streams), ConnectError> {
     match connect(place).await {
         Err(ConnectError::None(_)) => {}
         other => return other,

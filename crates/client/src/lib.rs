@@ -3,10 +3,12 @@
 
 mod client;
 mod daemon;
+mod elsewhere;
 mod viewer;
 
 pub use attache_protocol as protocol;
 pub use attache_protocol::{Heard, Mirror, Seen, TreeMirror};
 pub use client::{Client, ClientError, Streams};
-pub use daemon::{ConnectError, Place, connect, connect_or_start, open_door};
+pub use daemon::{ConnectError, HostPlace, Place, open_door};
+pub use elsewhere::Elsewhere;
 pub use viewer::{Event, Viewer};

@@ -9,7 +9,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use crate::client::{Client, Streams};
-use crate::daemon::{ConnectError, Place, connect, connect_or_start};
+use crate::daemon::{ConnectError, HostPlace};
 
 /// How often a host that is gone is looked for: for about half a minute altogether.
 const PATIENCE: u32 = 12;
@@ -22,7 +22,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 
 /// See the module.
 pub struct Viewer {
-    place: Place,
+    place: HostPlace,
     end: ViewerAttach,
     line: Line,
     /// What is to be said on the connection that stands.
@@ -60,12 +60,12 @@ impl Viewer {
     ///
     /// [`ConnectError`] when the host cannot be reached.
     pub async fn attach(
-        place: Place,
+        place: HostPlace,
         session_id: &str,
         read_only: bool,
     ) -> Result<Self, ConnectError> {
-        let (client, streams) = connect_or_start(&place).await?;
-        let end = ViewerAttach::new(session_id, &place.program, &place.run, read_only);
+        let (client, streams) = place.connect_or_start().await?;
+        let end = ViewerAttach::new(session_id, place.program(), place.run(), read_only);
         let mut viewer = Self {
             place,
             end,
@@ -175,19 +175,22 @@ impl Drop for Viewer {
 }
 
 /// Looks for the host, again and again, and starts one where that is ours to do.
-async fn look(place: Place, may_start: bool) -> Result<(Client, Streams), ConnectError> {
+async fn look(place: HostPlace, may_start: bool) -> Result<(Client, Streams), ConnectError> {
     let mut pause = PAUSE;
     let mut tries = 1;
     loop {
         let reached = if may_start {
-            connect_or_start(&place).await
+            place.connect_or_start().await
         } else {
-            connect(&place).await
+            place.connect().await
         };
         match reached {
-            Err(ConnectError::None(_) | ConnectError::Start(_) | ConnectError::Io(_))
-                if tries < PATIENCE =>
-            {
+            Err(
+                ConnectError::None(_)
+                | ConnectError::Start(_)
+                | ConnectError::Io(_)
+                | ConnectError::Unreachable { .. },
+            ) if tries < PATIENCE => {
                 sleep(pause).await;
                 pause = LONGEST.min(pause * 2);
                 tries += 1;

@@ -5,14 +5,18 @@ use attache_client::protocol::{Answer, Command};
 use serde_json::Value;
 
 use crate::fail::Failure;
-use crate::link::{Link, working_directory};
+use crate::link::{self, Link};
 use crate::output::Output;
 use crate::safe::in_line;
 use crate::shape;
 
 pub(crate) async fn agents(output: &Output) -> Result<u8, Failure> {
     let link = Link::daemon().await?;
-    let folder = working_directory()?.display().to_string();
+    // Of a host elsewhere those of no project are listed.
+    let folder = match link::is_elsewhere() {
+        true => "/".to_owned(),
+        false => link::working_directory()?.display().to_string(),
+    };
     let answer = link
         .client
         .ask(Command::ListAgents {

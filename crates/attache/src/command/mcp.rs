@@ -2,7 +2,7 @@
 //! daemon. Nothing but the protocol is printed on standard output.
 
 use attache_client::protocol::{OpenDoor, VERSION};
-use attache_client::{ClientError, ConnectError, connect_or_start, open_door};
+use attache_client::{ClientError, ConnectError, HostPlace, open_door};
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::from_here;
@@ -15,7 +15,8 @@ pub(crate) async fn mcp(mcp: Mcp) -> Result<u8, Failure> {
     let Mcp { agent, model, root } = mcp;
     let place = Places::find()?.daemon()?;
     // This connection keeps the daemon while the door is being opened.
-    let (client, streams) = connect_or_start(&place).await?;
+    let daemon = HostPlace::Here(Box::new(place.clone()));
+    let (client, streams) = daemon.connect_or_start().await?;
     let root_session_id = match root {
         Some(root) => Some(find::session(&client, &root).await?.session_id),
         None => None,

@@ -183,6 +183,19 @@ fn arguments(house: &House, command: &str) -> Vec<String> {
 fn bad_values(command: &str, argument: &str) -> Vec<(String, i32, &'static str)> {
     let rows: &[(&str, i32, &'static str)] = match (command, argument) {
         (_, "<ID>" | "[ID]") => &[("", 3, "there is no session")],
+        (_, "--host") => &[
+            ("", 2, "a value is required"),
+            ("box", 2, "wss://NAME"),
+            ("https://box.example", 2, "wss://NAME"),
+        ],
+        (_, "--token-file" | "--host-cert") => &[
+            ("", 2, "a value is required"),
+            ("none", 2, "is for a --host elsewhere"),
+        ],
+        ("run" | "chat", "--dir") => &[
+            ("", 2, "a value is required"),
+            ("nowhere", 2, "cannot be used"),
+        ],
         ("demo", "[DIR]") => &[("nowhere", 3, "nowhere"), ("", 2, "a value is required")],
         ("run", "<PROMPT>") | ("send", "<TEXT>") => &[("", 2, "is empty"), (" \n", 2, "is empty")],
         ("run" | "chat" | "mcp", "--agent") => &[

@@ -220,15 +220,25 @@ pub(crate) struct Listening {
 
 impl Listening {
     pub(crate) fn start(house: &House, more: &[&str]) -> Self {
-        let mut line = vec!["serve", "--listen", "127.0.0.1:0"];
+        Self::at(house, "127.0.0.1:0", more)
+    }
+
+    pub(crate) fn at(house: &House, address: &str, more: &[&str]) -> Self {
+        let mut line = vec!["serve", "--listen", address];
         line.extend(more);
         let mut daemon = house.spawn(&line);
         let mut lines = BufReader::new(daemon.stderr.take().unwrap());
         let mut line = String::new();
         lines.read_line(&mut line).unwrap();
-        let address = line.split("http://").nth(1).unwrap();
+        let address = line.split("://").nth(1).unwrap();
         let address = address.split('/').next().unwrap().to_owned();
         Self { daemon, address }
+    }
+
+    /// Kills it: nothing is told to anybody.
+    pub(crate) fn kill(mut self) {
+        self.daemon.kill().unwrap();
+        self.daemon.wait().unwrap();
     }
 
     /// Sends a message, and gives the status and the body of the answer.
@@ -252,8 +262,11 @@ impl Listening {
 
 impl Drop for Listening {
     fn drop(&mut self) {
-        crate::house::signal(self.daemon.id(), "TERM");
-        self.daemon.wait().unwrap();
+        // One that was killed has ended already.
+        if self.daemon.try_wait().unwrap().is_none() {
+            crate::house::signal(self.daemon.id(), "TERM");
+            self.daemon.wait().unwrap();
+        }
     }
 }
 

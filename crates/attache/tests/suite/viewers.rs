@@ -1,84 +1,11 @@
 //! Viewers line by line, as processes of their own: several of one session, through the death of the daemon, with questions and
 //! commands behind a slash.
 
-use std::io::{Read, Write};
-use std::process::{Child, ChildStdin};
-use std::sync::{Arc, Mutex};
-
 use serde_json::json;
 
 use crate::house::{House, gone, signal, until};
+use crate::seat::{Seat, idle};
 use crate::stub::{Stub, after_tools, chat_calls, chat_text, last_user};
-
-/// A viewer at work.
-struct Seat {
-    child: Child,
-    typed: Option<ChildStdin>,
-    shown: Arc<Mutex<String>>,
-}
-
-impl Seat {
-    fn at(house: &House, arguments: &[&str]) -> Self {
-        let mut command = house.command(arguments);
-        let mut child = command.stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let shown = Arc::new(Mutex::new(String::new()));
-        let out: [Box<dyn Read + Send>; 2] = [
-            Box::new(child.stdout.take().unwrap()),
-            Box::new(child.stderr.take().unwrap()),
-        ];
-        for mut out in out {
-            let shown = Arc::clone(&shown);
-            std::thread::spawn(move || {
-                let mut bytes = [0; 4_096];
-                while let Ok(count @ 1..) = out.read(&mut bytes) {
-                    let text = String::from_utf8_lossy(&bytes[..count]);
-                    shown.lock().unwrap().push_str(&text);
-                }
-            });
-        }
-        Self {
-            typed: child.stdin.take(),
-            child,
-            shown,
-        }
-    }
-
-    fn types(&mut self, line: &str) {
-        let typed = self.typed.as_mut().unwrap();
-        typed.write_all(format!("{line}\n").as_bytes()).unwrap();
-    }
-
-    fn shows(&self, text: &str) {
-        until(&format!("a viewer shows {text:?}"), || {
-            self.shown().contains(text)
-        });
-    }
-
-    fn shown(&self) -> String {
-        self.shown.lock().unwrap().clone()
-    }
-
-    /// The input ends, and with it the viewer.
-    fn leaves(mut self) -> String {
-        drop(self.typed.take());
-        assert_eq!(
-            self.child.wait().unwrap().code(),
-            Some(0),
-            "{}",
-            self.shown()
-        );
-        self.shown()
-    }
-}
-
-/// A session that goes on by itself and has nothing to do.
-fn idle(house: &House) -> String {
-    let run = ["run", "--detach", "--json", "--model", "echo/any", "begin"];
-    let started = house.run(&run).well().json();
-    let id = started["session_id"].as_str().unwrap().to_owned();
-    house.run(&["wait", &id]).well();
-    id
-}
 
 #[test]
 fn viewers_of_one_session_come_back_after_the_daemon_was_killed_and_agree() {

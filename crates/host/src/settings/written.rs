@@ -289,11 +289,14 @@ fn read_toml<T: DeserializeOwned>(file: &Path) -> Result<Option<T>, SettingsErro
 }
 
 /// Variables of ours that are no settings.
-const NO_SETTINGS: [&str; 4] = [
+const NO_SETTINGS: [&str; 7] = [
     "ATTACHE_HOME",
     "ATTACHE_CONFIG_HOME",
     "ATTACHE_FAULT",
     "ATTACHE_LOG",
+    "ATTACHE_NOTIFY",
+    "ATTACHE_HOST",
+    "ATTACHE_TOKEN",
 ];
 
 /// The setting of a variable: `ATTACHE_A__B` is `a.b`. None for a variable that is no setting.

@@ -1,0 +1,150 @@
+//! Commands and viewers of one machine that talk to a host of another: here, two houses and a listener between them.
+
+use crate::house::House;
+use crate::mcp::Listening;
+use crate::seat::{Seat, idle};
+
+/// A token of a host.
+fn token(house: &House, scope: &str) -> String {
+    let made = house.run(&["token", "create", "--scope", scope]).well();
+    made.out.trim().to_owned()
+}
+
+#[test]
+fn commands_reach_a_host_elsewhere_and_leave_nothing_running_here() {
+    let there = House::new();
+    let served = Listening::start(&there, &[]);
+    let id = idle(&there);
+    let host = format!("ws://{}", served.address);
+    let here = House::new()
+        .with("ATTACHE_HOST", &host)
+        .with("ATTACHE_TOKEN", &token(&there, "write"));
+    let listed = here.run(&["ls", "--json"]).well().json();
+    assert_eq!(listed[0]["session_id"], id.as_str());
+    here.run(&["send", &id, "from elsewhere"]).well();
+    here.run(&["wait", &id]).well();
+    let shown = there.run(&["events", &id]).well().out;
+    assert!(shown.contains("from elsewhere"), "{shown}");
+    // A folder of this machine says nothing there.
+    let run = ["run", "--json", "--model", "echo/any", "hello there"];
+    let refused = here.run(&run);
+    assert_eq!(refused.code, 2, "{refused:?}");
+    assert!(refused.err.contains("--dir"), "{refused:?}");
+    let folder = there.work();
+    let folder = folder.to_str().unwrap();
+    let ran = here.run(&[&run[..], &["--dir", folder]].concat()).well();
+    let result = ran.lines().pop().unwrap();
+    assert_eq!(result["text"], "hello there");
+    let born = result["session_id"].as_str().unwrap().to_owned();
+    let row = there.run(&["show", &born, "--json"]).well().json();
+    assert_eq!(row["working_directory"], folder);
+    let missing = here.run(&[&run[..], &["--dir", "/no/such/folder"]].concat());
+    assert_eq!(missing.code, 2, "{missing:?}");
+    assert!(missing.err.contains("/no/such/folder"), "{missing:?}");
+    // What belongs to a daemon of this machine is none of that host's.
+    for command in [
+        &["serve"][..],
+        &["demo"],
+        &["restart"],
+        &["doctor"],
+        &["mcp"],
+    ] {
+        let refused = here.run(command);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains("ATTACHE_HOST"), "{refused:?}");
+    }
+    assert_eq!(std::fs::read_dir(here.state()).unwrap().count(), 0);
+}
+
+#[test]
+fn who_is_not_let_in_elsewhere_is_told_why_and_what_to_do() {
+    let there = House::new();
+    let served = Listening::start(&there, &[]);
+    let host = format!("ws://{}", served.address);
+    let here = House::new();
+    let here = here.with("ATTACHE_HOST", &host);
+    let nobody = here.run(&["ls"]);
+    assert_eq!(nobody.code, 4, "{nobody:?}");
+    assert!(nobody.err.contains("asks for a token"), "{nobody:?}");
+    assert!(nobody.err.contains("attache token create"), "{nobody:?}");
+    let file = here.file("secret", "attache_0\n");
+    let file = file.to_str().unwrap();
+    let stranger = here.run(&["ls", "--token-file", file]);
+    assert_eq!(stranger.code, 4, "{stranger:?}");
+    assert!(
+        stranger.err.contains("does not know the token") && !stranger.err.contains("attache_0"),
+        "{stranger:?}"
+    );
+    let good = token(&there, "read");
+    std::fs::write(file, format!("{good}\n")).unwrap();
+    here.run(&["ls", "--token-file", file]).well();
+    let looks = here.run(&["terminate", &idle(&there), "--token-file", file]);
+    assert_eq!(looks.code, 4, "{looks:?}");
+    served.kill();
+    let gone = here.run(&["ls"]);
+    assert_eq!(gone.code, 3, "{gone:?}");
+    assert!(gone.err.contains("cannot be reached"), "{gone:?}");
+    for (wrong, why) in [
+        ("http://localhost", "wss://NAME"),
+        ("ws://box.example", "use wss://"),
+        ("wss://me:secret@box.example", "holds no token"),
+        ("box", "wss://NAME"),
+    ] {
+        let refused = here.run(&["ls", "--host", wrong]);
+        assert_eq!(refused.code, 2, "{refused:?}");
+        assert!(refused.err.contains(why), "{refused:?}");
+    }
+}
+
+#[test]
+fn a_viewer_elsewhere_comes_back_after_its_host_was_killed() {
+    let there = House::new();
+    let served = Listening::start(&there, &[]);
+    let address = served.address.clone();
+    let id = idle(&there);
+    let here = House::new()
+        .with("ATTACHE_HOST", &format!("ws://{address}"))
+        .with("ATTACHE_TOKEN", &token(&there, "write"));
+    let mut viewer = Seat::at(&here, &["attach", &id, "--plain"]);
+    viewer.shows("> begin\nbegin\n");
+    viewer.types("one");
+    viewer.shows("one\n");
+    served.kill();
+    viewer.shows("looking for the host");
+    let served = Listening::at(&there, &address, &[]);
+    viewer.shows("the host is there again");
+    viewer.shows("is stopped; the next message starts it");
+    viewer.types("two");
+    viewer.shows("two\n");
+    there.run(&["wait", &id]).well();
+    let shown = viewer.leaves();
+    for text in ["begin\n", "one\n", "two\n"] {
+        let times = shown.matches(text).count() - shown.matches(&format!("> {text}")).count();
+        assert_eq!(times, 1, "{text:?} in {shown}");
+    }
+    drop(served);
+}
+
+#[test]
+fn a_host_elsewhere_proves_that_it_is_what_it_is_called() {
+    let there = House::new();
+    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
+    let certificate = there.file("box.pem", &made.cert.pem());
+    there.file("box.key", &made.signing_key.serialize_pem());
+    let secret = token(&there, "read");
+    let with_tls = ["--tls-cert", "box.pem", "--tls-key", "box.key"];
+    let served = Listening::start(&there, &with_tls);
+    let port = served.address.rsplit(':').next().unwrap();
+    let here = House::new()
+        .with("ATTACHE_HOST", &format!("wss://localhost:{port}"))
+        .with("ATTACHE_TOKEN", &secret);
+    let doubted = here.run(&["ls"]);
+    assert_eq!(doubted.code, 4, "{doubted:?}");
+    assert!(doubted.err.contains("--host-cert"), "{doubted:?}");
+    let vouched = ["ls", "--host-cert", certificate.to_str().unwrap()];
+    here.run(&vouched).well();
+    // The same certificate under another name proves nothing.
+    let other = format!("wss://127.0.0.1:{port}");
+    let doubted = here.run(&[&vouched[..], &["--host", &other]].concat());
+    assert_eq!(doubted.code, 4, "{doubted:?}");
+}
