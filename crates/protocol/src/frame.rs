@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::command::{Answer, Command};
+use crate::answer::Answer;
+use crate::command::Command;
 use crate::detail::{
     AgentInformation, ChildView, OwnershipView, RetentionView, SessionDetail, ToolView,
     UsageTotals, ViewerView,

@@ -5,6 +5,7 @@
 //! unknown discriminator is refused. No domain type is known here, no task, and no field for a
 //! sandbox policy exists.
 
+mod answer;
 mod codec;
 mod command;
 mod detail;
@@ -19,11 +20,9 @@ mod session;
 mod slash;
 mod token;
 
+pub use answer::{AgentView, Answer, HostView, LimitView, ReceiptView, Runtime};
 pub use codec::{DEPTH_LIMIT, FRAME_LIMIT, InvalidMessage, decode, encode, encoded_len, json};
-pub use command::{
-    AgentView, Answer, Command, HostView, LimitView, NewSession, QueueRef, Reach, ReceiptView,
-    Resume, Runtime, StreamPlace,
-};
+pub use command::{Command, NewSession, QueueRef, Reach, Resume, StreamPlace};
 pub use detail::{
     AgentInformation, ChildView, OwnershipView, RetentionView, SessionDetail, ToolView,
     UsageTotals, ViewerView,

@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 
 use super::mirror::{Mirror, Seen};
-use crate::command::{Answer, Command, Resume};
+use crate::answer::Answer;
+use crate::command::{Command, Resume};
 use crate::error::WireError;
 use crate::frame::{FromHost, FromViewer, Stream, VERSION};
 
