@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use attache_host::Storage;
+use attache_host::web::{host_name, listen_address};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
@@ -326,7 +327,7 @@ pub(crate) struct Web {
         value_name = "ADDRESS",
         num_args = 0..=1,
         default_missing_value = "127.0.0.1:7433",
-        value_parser = listen
+        value_parser = listen_address
     )]
     pub(crate) listen: Option<SocketAddr>,
     /// The certificate of the listener with those that vouch for it, a PEM file.
@@ -479,26 +480,6 @@ fn store(text: &str) -> Result<Storage, String> {
             .map(Storage::Folder)
             .map_err(|fault| fault.to_string()),
         _ => Err("must be `sqlite:FOLDER` or `memory:`".to_owned()),
-    }
-}
-
-/// An address to listen on. Whether others may reach it is decided with the rest of the command line.
-fn listen(text: &str) -> Result<SocketAddr, String> {
-    match text.strip_prefix("localhost:") {
-        Some(port) => format!("127.0.0.1:{port}"),
-        None => text.to_owned(),
-    }
-    .parse()
-    .map_err(|_fault| "must be an address with a port, like 127.0.0.1:7433".to_owned())
-}
-
-/// A host's name without a port.
-fn host_name(text: &str) -> Result<String, String> {
-    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '_');
-    if !text.is_empty() && text.len() <= 253 && text.chars().all(is_plain) {
-        Ok(text.to_owned())
-    } else {
-        Err("must be the name of a host without a port, like box.example".to_owned())
     }
 }
 

@@ -20,7 +20,7 @@ use tokio_rustls::TlsConnector;
 use url::Url;
 use yawc::{Frame, HttpRequest, OpCode, Options, WebSocket, WebSocketError};
 
-use crate::client::{Client, Streams};
+use crate::client::{Client, ClientError, Streams};
 use crate::daemon::{ConnectError, GREETING};
 
 /// The path of the attach protocol on a listener.
@@ -122,7 +122,11 @@ impl Elsewhere {
     pub(crate) async fn connect(&self) -> Result<(Client, Streams), ConnectError> {
         let reached = async {
             let stream = self.lines().await?;
-            Ok(Client::greet(stream, &self.program, &self.run).await?)
+            match Client::greet(stream, &self.program, &self.run).await {
+                // One that hangs up before it greets is just leaving: another may come in its place.
+                Err(ClientError::Gone(why)) => Err(self.unreachable(&why)),
+                greeted => Ok(greeted?),
+            }
         };
         match timeout(GREETING, reached).await {
             Ok(reached) => reached,

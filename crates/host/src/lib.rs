@@ -40,5 +40,7 @@ pub use host::{
     Host, HostConfig, HostError, Storage, check_store, environment, fresh_id, identity,
 };
 pub use outside::OutsideRoot;
-pub use settings::{ConfiguredProvider, Effective, Settings, SettingsError, Source};
+pub use settings::{
+    ConfiguredListener, ConfiguredProvider, Effective, Settings, SettingsError, Source,
+};
 pub use tokens::TokensError;

@@ -1,9 +1,11 @@
 //! Settings: the user's file, then the project's, then variables `ATTACHE_…`; later ones win. A key
 //! that nobody knows is an error with its line and the nearest known key.
 //!
-//! A project's file may not set providers: whoever opens a folder must not have keys sent elsewhere
-//! by what lies in it. What stands in a file is in `written`, a provider's part in `provider`.
+//! A project's file may set neither providers nor a listener: whoever opens a folder must not have keys sent elsewhere, or
+//! others let in, by what lies in it. What stands in a file is in `written`, the parts of a provider and of the listener are in
+//! files of their own.
 
+mod listener;
 mod provider;
 mod written;
 
@@ -16,6 +18,7 @@ use attache_engine::parts::{OwnFacts, ProviderTerms};
 
 use crate::catalog::project_folder;
 
+pub use listener::ConfiguredListener;
 pub use provider::ConfiguredProvider;
 use provider::terms;
 use written::{Place, Written, WrittenProvider, WrittenRequest};
@@ -49,6 +52,8 @@ pub struct Settings {
     pub compact_at: f64,
     /// Seconds after which an idle daemon that was started on demand leaves.
     pub idle_seconds: u64,
+    /// The listener for viewers elsewhere that a daemon opens; a daemon that has one does not leave.
+    pub listener: Option<ConfiguredListener>,
     /// Each setting with its value and where it came from.
     pub effective: Vec<Effective>,
 }
@@ -118,12 +123,15 @@ impl Settings {
         if let Some(folder) = working_directory {
             let file = project_folder(folder).join(".attache/config.toml");
             if let Some(written) = written::read(&file)? {
-                if let Some(name) = written.providers.keys().next() {
+                let provider = written.providers.keys().next();
+                let provider = provider.map(|name| format!("providers (it sets `{name}`)"));
+                let listens = written.daemon.listen.is_some();
+                let listens = listens.then(|| "daemon.listen".to_owned());
+                if let Some(what) = provider.or(listens) {
                     return Err(SettingsError {
                         place: file.display().to_string(),
                         message: format!(
-                            "a project's file may not set providers (it sets `{name}`); put it \
-                             into your own config.toml"
+                            "a project's file may not set {what}; put it into your own config.toml"
                         ),
                     });
                 }
@@ -167,6 +175,7 @@ struct Layers {
     iteration_limit: Layer<u32>,
     compact_at: Layer<f64>,
     idle_seconds: Layer<u64>,
+    listener: Layer<ConfiguredListener>,
     request: WrittenRequest,
     /// Where each key of `request` came from.
     request_from: BTreeMap<&'static str, Source>,
@@ -197,6 +206,8 @@ impl Layers {
         }
         self.compact_at.set(session.compact_at, source);
         self.iteration_limit.set(session.iteration_limit, source);
+        let listener = ConfiguredListener::of(&daemon).map_err(|why| place.error(why))?;
+        self.listener.set(listener, source);
         self.idle_seconds.set(daemon.idle_seconds, source);
         for (key, _) in request.entries() {
             self.request_from.insert(key, source.clone());
@@ -222,6 +233,7 @@ impl Layers {
             iteration_limit,
             compact_at,
             idle_seconds,
+            listener,
             request,
             request_from,
             providers: written,
@@ -252,6 +264,10 @@ impl Layers {
             idle_seconds.to_string(),
             source,
         );
+        if let Some((listener, source)) = &listener.0 {
+            let address = listener.address.to_string();
+            note("daemon.listen".to_owned(), address, source.clone());
+        }
         for (key, value) in request.entries() {
             let source = request_from.get(key).cloned().unwrap_or(Source::Default);
             note(format!("request.{key}"), value, source);
@@ -278,6 +294,7 @@ impl Layers {
             iteration_limit,
             compact_at,
             idle_seconds,
+            listener: listener.0.map(|(listener, _)| listener),
             effective,
         })
     }

@@ -1,9 +1,10 @@
 //! `attache serve`: the daemon, in the foreground or started by a command.
 
+use std::io::ErrorKind;
 use std::time::Duration;
 
 use attache_host::web::{Listen, Listener, Site, Tls, WebError, may_listen};
-use attache_host::{Daemon, Host, Idle, Settings};
+use attache_host::{ConfiguredListener, Daemon, Host, Idle, Settings};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::cli::Web;
@@ -24,31 +25,52 @@ pub(crate) async fn serve(
         // for the leader of a group, which is out of it already.
         let _own_session = rustix::process::setsid();
     }
-    // What is wrong on the command line is told before anything is opened.
-    let files = web.tls_cert.as_ref().zip(web.tls_key.as_ref());
-    let tls = files.map(|(certificate, key)| Tls::of_files(certificate, key));
-    let tls = tls.transpose().map_err(refused)?;
-    if let Some(address) = web.listen {
-        may_listen(address, tls.is_some(), true).map_err(refused)?;
-    }
+    // What is wrong on the command line or in the settings is told before anything is opened.
     let places = Places::find()?;
+    let environment = attache_host::environment(link::environment(), &link::key_variables());
+    let settings = Settings::load(Some(&places.settings_file()), None, &environment)
+        .map_err(|error| Failure::usage(error.to_string()))?;
+    let wanted = wanted(web, settings.listener);
+    let tls = wanted.as_ref().and_then(|wanted| wanted.tls.as_ref());
+    let tls = tls.map(|(certificate, key)| Tls::of_files(certificate, key));
+    let tls = tls.transpose().map_err(refused)?;
+    if let Some(wanted) = &wanted {
+        may_listen(wanted.address, tls.is_some(), true).map_err(refused)?;
+    }
     let host = if on_demand {
         open_soon(&places, serving).await?
     } else {
         open_host(&places, serving).await?
     };
-    let http = listen(&host, &places, (web, tls), output).await?;
+    let listens = wanted.is_some();
+    let http = match wanted {
+        Some(wanted) => {
+            let listen = Listen {
+                address: wanted.address,
+                tls,
+                has_tokens: host.has_tokens(),
+            };
+            let bound = match on_demand {
+                true => bind_soon(listen).await,
+                false => Listener::bind(listen).await,
+            };
+            let listener = bound.map_err(refused)?;
+            let site = site(&host, &places, &wanted)?;
+            told(&listener, wanted.tls.is_some(), &places, output);
+            Some((listener, site))
+        }
+        None => None,
+    };
     let daemon = Daemon::bind(host, &places.socket, &places.beside).map_err(|error| {
         Failure::new(NOT_FOUND, "internal", format!("{error}: {}", error.fault))
     })?;
-    let idle = if on_demand {
-        let environment = attache_host::environment(link::environment(), &link::key_variables());
-        let settings = Settings::load(Some(&places.settings_file()), None, &environment)
-            .map_err(|error| Failure::usage(error.to_string()))?;
-        Idle::After(Duration::from_secs(settings.idle_seconds))
-    } else {
+    if !on_demand {
         output.note(&format!("attache serves {}", places.socket.display()));
-        Idle::Stay
+    }
+    // Nobody could start it from elsewhere again.
+    let idle = match on_demand && !listens {
+        true => Idle::After(Duration::from_secs(settings.idle_seconds)),
+        false => Idle::Stay,
     };
     let ended = ended()?;
     match http {
@@ -69,38 +91,60 @@ pub(crate) async fn serve(
     Ok(0)
 }
 
-/// The listener for those elsewhere, with what it serves; none where none is asked for.
-async fn listen(
-    host: &Host,
-    places: &Places,
-    (web, tls): (Web, Option<Tls>),
-    output: &Output,
-) -> Result<Option<(Listener, Site)>, Failure> {
-    let Some(address) = web.listen else {
-        return Ok(None);
-    };
-    let (http, ws) = match tls {
-        None => ("http", "ws"),
-        Some(_) => ("https", "wss"),
-    };
-    let listen = Listen {
-        address,
-        tls,
-        has_tokens: host.has_tokens(),
-    };
-    let listener = Listener::bind(listen).await.map_err(refused)?;
-    let site = Site::new(&web.allow_hosts)
+/// The listener that is wanted: what the command line says goes before the settings.
+fn wanted(web: Web, configured: Option<ConfiguredListener>) -> Option<ConfiguredListener> {
+    let Web {
+        listen,
+        tls_cert,
+        tls_key,
+        allow_hosts,
+    } = web;
+    match listen {
+        Some(address) => Some(ConfiguredListener {
+            address,
+            tls: tls_cert.zip(tls_key),
+            allow_hosts,
+        }),
+        None => configured,
+    }
+}
+
+/// What is served to those elsewhere.
+fn site(host: &Host, places: &Places, wanted: &ConfiguredListener) -> Result<Site, Failure> {
+    Ok(Site::new(&wanted.allow_hosts)
         .with("/attach", host.attach_route())
-        .with("/mcp", mcp::route(host, places)?);
+        .with("/mcp", mcp::route(host, places)?))
+}
+
+/// Says where it listens.
+fn told(listener: &Listener, secured: bool, places: &Places, output: &Output) {
+    let s = if secured { "s" } else { "" };
     let bound = listener.address();
     output.note(&format!(
-        "attache serves {http}://{bound}/mcp; clients bring the token in {}",
+        "attache serves http{s}://{bound}/mcp; clients bring the token in {}",
         places.state.join("mcp-token").display()
     ));
     output.note(&format!(
-        "attache serves {ws}://{bound}/attach; viewers bring a token of `attache token create`"
+        "attache serves ws{s}://{bound}/attach; viewers bring a token of `attache token create`"
     ));
-    Ok(Some((listener, site)))
+}
+
+/// Opens the listener, and waits for a daemon that is just leaving and holds its address a little longer than the store.
+async fn bind_soon(listen: Listen) -> Result<Listener, WebError> {
+    let try_again = async {
+        loop {
+            match Listener::bind(listen.clone()).await {
+                Err(WebError::Io { fault, .. }) if fault.kind() == ErrorKind::AddrInUse => {
+                    tokio::time::sleep(LOOK).await;
+                }
+                bound => return bound,
+            }
+        }
+    };
+    match tokio::time::timeout(LEAVING, try_again).await {
+        Ok(bound) => bound,
+        Err(_over) => Listener::bind(listen).await,
+    }
 }
 
 fn refused(error: WebError) -> Failure {

@@ -1,6 +1,6 @@
 //! Commands and viewers of one machine that talk to a host of another: here, two houses and a listener between them.
 
-use crate::house::House;
+use crate::house::{House, gone, signal, until};
 use crate::mcp::Listening;
 use crate::seat::{Seat, idle};
 
@@ -45,7 +45,7 @@ fn commands_reach_a_host_elsewhere_and_leave_nothing_running_here() {
     for command in [
         &["serve"][..],
         &["demo"],
-        &["restart"],
+        &["restart", "--now"],
         &["doctor"],
         &["mcp"],
     ] {
@@ -123,6 +123,45 @@ fn a_viewer_elsewhere_comes_back_after_its_host_was_killed() {
         assert_eq!(times, 1, "{text:?} in {shown}");
     }
     drop(served);
+}
+
+#[test]
+fn a_daemon_listens_as_the_settings_say_whoever_starts_it() {
+    // A port that is free now; nothing else here takes it meanwhile.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = free.local_addr().unwrap().to_string();
+    drop(free);
+    let there = House::new().with("ATTACHE_DAEMON__IDLE_SECONDS", "0");
+    std::fs::create_dir_all(there.config()).unwrap();
+    let settings = there.config().join("config.toml");
+    std::fs::write(&settings, format!("[daemon]\nlisten = \"{address}\"\n")).unwrap();
+    let here = House::new()
+        .with("ATTACHE_HOST", &format!("ws://{address}"))
+        .with("ATTACHE_TOKEN", &token(&there, "read"));
+    // It is started on demand, and stays: nobody elsewhere could start it again.
+    there.run(&["ls"]).well();
+    let first = there.daemon().unwrap();
+    let viewer = Seat::at(&here, &["attach", &idle(&there), "--read-only"]);
+    viewer.shows("begin");
+    // One that is killed or started anew listens again, whoever starts it.
+    signal(first, "KILL");
+    until("the daemon is gone", || gone(first));
+    viewer.shows("looking for the host");
+    there.run(&["ls"]).well();
+    viewer.shows("the host is there again");
+    there.run(&["restart", "--now"]).well();
+    until("the viewer is back once more", || {
+        viewer.shown().matches("the host is there again").count() == 2
+    });
+    viewer.leaves();
+    let running = there.daemon().unwrap();
+    signal(running, "TERM");
+    until("the daemon has left", || gone(running));
+    // Whoever holds the address is no daemon of ours.
+    std::fs::write(&settings, "[daemon]\nlisten = \"0.0.0.0:7433\"\n").unwrap();
+    let refused = there.run(&["ls"]);
+    assert_eq!(refused.code, 3, "{refused:?}");
+    assert!(refused.err.contains("others can reach"), "{refused:?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! error. What the values mean is not decided here.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use attache_engine::parts::{OwnFacts, OwnRow, read_small};
 use serde::Deserialize;
@@ -32,6 +32,10 @@ pub(super) struct WrittenSession {
 #[serde(deny_unknown_fields, default)]
 pub(super) struct WrittenDaemon {
     pub(super) idle_seconds: Option<u64>,
+    pub(super) listen: Option<String>,
+    pub(super) tls_cert: Option<PathBuf>,
+    pub(super) tls_key: Option<PathBuf>,
+    pub(super) allow_hosts: Option<Vec<String>>,
 }
 
 /// A structure of optional keys: later layers are laid over earlier ones, and what is set can be listed.

@@ -78,6 +78,34 @@ pub fn may_listen(address: SocketAddr, has_tls: bool, has_tokens: bool) -> Resul
     }
 }
 
+/// An address to listen on, as people write it.
+///
+/// # Errors
+///
+/// A text that says what it must be.
+pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+    match text.strip_prefix("localhost:") {
+        Some(port) => format!("127.0.0.1:{port}"),
+        None => text.to_owned(),
+    }
+    .parse()
+    .map_err(|_fault| "must be an address with a port, like 127.0.0.1:7433".to_owned())
+}
+
+/// A host's name without a port.
+///
+/// # Errors
+///
+/// A text that says what it must be.
+pub fn host_name(text: &str) -> Result<String, String> {
+    let is_plain = |it: char| it.is_ascii_alphanumeric() || matches!(it, '-' | '.' | '_');
+    if !text.is_empty() && text.len() <= 253 && text.chars().all(is_plain) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be the name of a host without a port, like box.example".to_owned())
+    }
+}
+
 /// See the module.
 pub struct Listener {
     socket: TcpListener,

@@ -10,6 +10,6 @@ mod socket;
 mod tls;
 
 pub use http::{Request, Response, header::HeaderMap};
-pub use listener::{Listen, Listener, WebError, may_listen};
+pub use listener::{Listen, Listener, WebError, host_name, listen_address, may_listen};
 pub use site::{Body, Incoming, Route, Site};
 pub use tls::Tls;
