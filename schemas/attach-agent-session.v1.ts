@@ -205,7 +205,7 @@ export type Reach =
 /** Where an item of input has got to. */
 export type ReceiptView = { "item-id": string; "origin": InputOrigin; "position"?: number | null; "preview": string; "reason"?: string | null; "state": string; "turn"?: number | null };
 
-/** An attachment to which a viewer comes back. */
+/** An attachment to which a viewer comes back. When it was let go meanwhile, or its epoch is over, the command is refused as `unknown-session`, and the viewer attaches anew. */
 export type Resume = { "attachment": string; "place"?: StreamPlace | null };
 
 /** What happens when nobody looks on any more. */

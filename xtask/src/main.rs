@@ -6,9 +6,11 @@
     reason = "a command-line program for developers talks to its terminal"
 )]
 
+mod attach;
 mod bench;
 mod ci;
 mod failure;
+mod foreign;
 mod mcp;
 mod metadata;
 mod opinion;
@@ -26,6 +28,7 @@ usage: cargo xtask COMMAND
 
   tidy [RULE ...]      hold the repository to its written rules; without a name, all of them
   test [ARGS ...]      run every test; the arguments go to cargo-nextest
+  attach-clients       the attach protocol with a viewer in Python, two of ours, a pulled connection and a killed daemon
   mcp-clients          the MCP door with the official SDKs of Python and TypeScript
   mcp-agents           the MCP door driven by Copilot CLI and Codex, with a model that is a stub
   mcp-conformance      the MCP door against the official conformance suite
@@ -46,6 +49,7 @@ fn main() -> ExitCode {
     let done = match command.as_str() {
         "tidy" => tidy::run(rest),
         "test" => test::run(rest),
+        "attach-clients" => attach::clients(rest),
         "mcp-clients" => mcp::clients(rest),
         "mcp-agents" => mcp::agents(rest),
         "mcp-conformance" => mcp::conformance(rest),

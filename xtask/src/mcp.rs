@@ -2,14 +2,10 @@
 //! conformance suite. They are installed below the folder of the build, in the versions that are named here and beside
 //! the walks; nothing of the system is changed.
 
-use std::path::Path;
-
 use crate::failure::Failure;
+use crate::foreign::{make, none, npm, python, text, walk, walks};
 use crate::metadata;
 use crate::shell::{cargo, program};
-
-/// The walks, from the root of the repository.
-const WALKS: &str = "tests/clients";
 
 /// The suite, and the Node that it needs: the one of the system may be too old for it.
 const SUITE: &[&str] = &[
@@ -34,14 +30,8 @@ pub(crate) fn clients(args: &[String]) -> Result<(), Failure> {
     let target = metadata::target()?;
     let binary = target.join("ci/attache");
     let folder = target.join("mcp-clients");
-    let walks = crate::shell::root().join(WALKS);
-    let python = folder.join("python");
-    if !python.join("bin/pip").exists() {
-        program("python3", &["-m", "venv", &text(&python)]).run()?;
-    }
-    let wanted = walks.join("python/requirements.txt");
-    let install = ["install", "--quiet", "--requirement", &text(&wanted)];
-    program(&text(&python.join("bin/pip")), &install).run()?;
+    let walks = walks();
+    let python = python(&folder, &walks.join("python/requirements.txt"))?;
     let node = folder.join("typescript");
     make(&node)?;
     let manifest = node.join("package.json");
@@ -53,36 +43,10 @@ pub(crate) fn clients(args: &[String]) -> Result<(), Failure> {
     })?;
     npm(&node, &[])?;
     let house = folder.join("house");
-    walk(
-        &house,
-        &walks,
-        &text(&python.join("bin/python")),
-        "python/delegate.py",
-        &binary,
-    )
-    .run()?;
+    walk(&house, &walks, &python, "python/delegate.py", &binary).run()?;
     walk(&house, &walks, "node", "typescript/delegate.mjs", &binary)
         .within(&node)
         .run()
-}
-
-/// A walk in a house of its own: nothing of the user's state or settings is touched, and the daemons that it starts leave
-/// soon after it.
-fn walk(
-    house: &Path,
-    walks: &Path,
-    runner: &str,
-    script: &str,
-    binary: &Path,
-) -> crate::shell::Call {
-    // A house of an earlier run is of no use to anybody.
-    let _removed = std::fs::remove_dir_all(house);
-    let script = text(&walks.join(script));
-    program(runner, &[&script, &text(binary)])
-        .env("HOME", &text(house))
-        .env("XDG_CONFIG_HOME", &text(&house.join("config")))
-        .env("ATTACHE_HOME", &text(&house.join("state")))
-        .env("ATTACHE_DAEMON__IDLE_SECONDS", "1")
 }
 
 /// Drives agents that others wrote, with a model that is a stub: each creates a sub-agent, steers it, waits for it and
@@ -98,7 +62,7 @@ pub(crate) fn agents(args: &[String]) -> Result<(), Failure> {
     let binary = target.join("ci/attache");
     let folder = target.join("mcp-agents");
     make(&folder)?;
-    let walks = crate::shell::root().join(WALKS);
+    let walks = walks();
     for (name, package) in AGENTS {
         npm(&folder, &[package])?;
         let agent = folder.join("node_modules/.bin").join(name);
@@ -148,39 +112,4 @@ pub(crate) fn conformance(args: &[String]) -> Result<(), Failure> {
     }
     drop(running);
     Ok(())
-}
-
-/// Installs packages into a folder; without any, those that its manifest names.
-fn npm(folder: &Path, packages: &[&str]) -> Result<(), Failure> {
-    let folder = text(folder);
-    let mut call = vec![
-        "install",
-        "--silent",
-        "--no-audit",
-        "--no-fund",
-        "--prefix",
-        &folder,
-    ];
-    call.extend(packages);
-    program("npm", &call).run()
-}
-
-fn make(folder: &Path) -> Result<(), Failure> {
-    std::fs::create_dir_all(folder).map_err(|source| Failure::Read {
-        path: folder.to_owned(),
-        source,
-    })
-}
-
-fn none(args: &[String], command: &str) -> Result<(), Failure> {
-    match args.first() {
-        None => Ok(()),
-        Some(arg) => Err(Failure::Usage {
-            why: format!("`{command}` takes no arguments, and got `{arg}`"),
-        }),
-    }
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
 }

@@ -1,10 +1,11 @@
 //! `cargo xtask test`: every test of the workspace, in one command. It brings the runner and the few system programs
-//! that tests call, then runs unit and integration tests, the walks of real MCP clients, and the examples in the
-//! documentation.
+//! that tests call, then runs unit and integration tests, the walks of clients in other languages, and the examples in
+//! the documentation.
 //!
 //! The runner's closing line stays the last thing that a test program printed: the output of the documentation examples
 //! is shown only when one of them fails.
 
+use crate::attach;
 use crate::failure::Failure;
 use crate::mcp;
 use crate::metadata;
@@ -20,7 +21,7 @@ const SYSTEM_PROGRAMS: &[(&str, &str, &str)] = &[
     (
         "python3",
         "python3-venv",
-        "the official Python SDK delegates over the MCP door",
+        "a viewer is written in it, and the official Python SDK delegates over the MCP door",
     ),
     (
         "npm",
@@ -36,16 +37,17 @@ pub(crate) const TEST_FEATURES: &str =
 /// Runs the command; `args` go to the runner.
 pub(crate) fn run(args: &[String]) -> Result<(), Failure> {
     println!(
-        "test: unit and integration tests by cargo-nextest, real MCP clients, then the examples in the docs"
+        "test: unit and integration tests by cargo-nextest, clients in other languages, then the examples in the docs"
     );
     bring_runner()?;
     bring_system_programs();
     runner(args).run()?;
     if args.is_empty() {
         mcp::clients(&[])?;
+        attach::clients(&[])?;
         doc_examples()
     } else {
-        println!("test: MCP clients and the examples in the docs run only without arguments");
+        println!("test: other clients and the examples in the docs run only without arguments");
         Ok(())
     }
 }

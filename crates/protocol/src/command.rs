@@ -388,7 +388,8 @@ pub struct NewSession {
     pub budget: Option<String>,
 }
 
-/// An attachment to which a viewer comes back.
+/// An attachment to which a viewer comes back. When it was let go meanwhile, or its epoch is over, the command is refused as
+/// `unknown-session`, and the viewer attaches anew.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Resume {

@@ -40,7 +40,8 @@ pub enum FromViewer {
     /// The first frame of a connection that speaks another protocol from then on; it is answered by
     /// `hello` or `operation-error`.
     OpenDoor(Box<OpenDoor>),
-    /// A request; it is answered by exactly one `answer` or `operation-error` of the same id.
+    /// A request; it is answered by exactly one `answer` or `operation-error` of the same id. One whose answer was lost with
+    /// its connection is said again under its id on a later one.
     Command {
         /// Made by the viewer; a command that changes something is applied once for each id.
         command_id: String,
@@ -113,7 +114,7 @@ pub enum FromHost {
         session_id: String,
         /// The epoch that ended.
         epoch: Option<String>,
-        /// The position in its stream.
+        /// Its number in the stream, as a delta has one.
         sequence: u64,
         /// Why: `terminated`, `disposed`, `parent-ended`, `host-shutdown`, `host-restart` or `last-viewer-left`.
         reason: String,
@@ -167,7 +168,8 @@ pub struct Delta {
     pub stream: Stream,
     /// The epoch of an attached session.
     pub epoch: Option<String>,
-    /// Its number in the stream, without gaps.
+    /// Its number in the stream, without gaps. One that is known already changes nothing; where one is missing, the viewer
+    /// attaches once more and gets a snapshot.
     pub sequence: u64,
     /// The session that it is about.
     pub session_id: String,
@@ -186,12 +188,14 @@ pub struct Delta {
 )]
 #[serde(deny_unknown_fields)]
 pub enum Patch {
-    /// An item joined the history.
+    /// An item joined the history, behind all that are there; one whose position is known already changes nothing. An
+    /// `assistant` item of the running turn has the whole of what streamed: the running item's text begins anew.
     ItemPut {
         /// The item.
         item: HistoryItem,
     },
-    /// The running item's text goes on.
+    /// The running item's text goes on. A later turn or step begins a new running item, and text of an earlier one is passed
+    /// over, as is what is known of a piece already. Where a piece is missing, a record brings the whole text.
     ItemText {
         /// The turn.
         turn: u32,
@@ -202,7 +206,7 @@ pub enum Patch {
         /// The piece.
         text: String,
     },
-    /// A queue is now like this.
+    /// A queue is now like this; one that was not known stands behind the others.
     QueuePut {
         /// The queue.
         queue: QueueView,

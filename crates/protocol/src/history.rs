@@ -77,7 +77,7 @@ pub struct RunningItem {
     pub step: u32,
     /// Text so far.
     pub text: String,
-    /// Tools that run.
+    /// Names of the tools that run: the calls of the turn that have no result in the history yet.
     pub calls: Vec<String>,
 }
 
