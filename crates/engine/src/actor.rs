@@ -11,16 +11,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use attache_session::{
-    Command, EndReason, Epoch, Generation, Mail, SessionId, Starts, State, StepText, StopReason,
+    Command, EndReason, Epoch, Generation, Mail, Position, SessionId, Starts, State, StepText,
+    StopReason,
 };
-use attache_store::ReadError;
+use attache_store::{LogItem, ReadError};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
 use crate::ask::Shared;
 use crate::error::EngineError;
 use crate::mailbox::{Failed, Message, SharedMailbox, Taken};
-use crate::observe::Snapshot;
+use crate::observe::{Change, Snapshot};
 use crate::plan::Work;
 use crate::recovery;
 
@@ -69,7 +70,7 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
                         continue;
                     }
                     Tended::Lost => {
-                        (lost, actor) = (Some(loaded.state.epoch), None);
+                        (lost, actor) = (Some(Lost::at(&loaded.state)), None);
                         mailbox.look_again();
                         continue;
                     }
@@ -103,7 +104,7 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
         if let Some(loaded) = &mut actor
             && loaded.handle(taken).await == Standing::Lost
         {
-            (lost, actor) = (Some(loaded.state.epoch), None);
+            (lost, actor) = (Some(Lost::at(&loaded.state)), None);
             // Also where nobody asks: the log may have a turn that nobody runs any more.
             mailbox.look_again();
         }
@@ -113,6 +114,50 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
 /// Waits for a while, or until something comes in.
 async fn rest(mailbox: &SharedMailbox) {
     let _rung = tokio::time::timeout(STORAGE_RETRY, mailbox.bell.notified()).await;
+}
+
+/// Where an actor stood when another owner came in between.
+#[derive(Clone, Copy)]
+struct Lost {
+    epoch: Option<Epoch>,
+    position: Position,
+}
+
+impl Lost {
+    fn at(state: &State) -> Self {
+        Self {
+            epoch: state.epoch,
+            position: state.position,
+        }
+    }
+}
+
+/// What another owner wrote in the epoch that viewers here look at, to its end. What came in a later one is not theirs.
+struct Unseen {
+    from: Position,
+    is_over: bool,
+    changes: Vec<Change>,
+}
+
+impl Unseen {
+    fn of(lost: Lost) -> Self {
+        Self {
+            from: lost.position,
+            is_over: lost.epoch.is_none(),
+            changes: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, item: &LogItem, state: &State) {
+        if self.is_over || item.position <= self.from {
+            return;
+        }
+        self.is_over = state.epoch.is_none();
+        self.changes.push(Change::Record {
+            item: Arc::new(item.clone()),
+            state: Arc::new(state.clone()),
+        });
+    }
 }
 
 /// Why a session is not in memory.
@@ -188,23 +233,27 @@ struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// Folds the session's log, and writes down first what an earlier life of the host left open. `lost` is the epoch that
-    /// it was in when another owner came in between: whoever then goes on in another one has it.
+    /// Folds the session's log, and writes down first what an earlier life of the host left open. `lost` is where it stood when
+    /// another owner came in between: whoever then goes on in another epoch has it, and viewers here are told how theirs ended.
     async fn load(
         shared: &'a Arc<Shared>,
         session: SessionId,
         mailbox: &'a SharedMailbox,
-        lost: Option<Option<Epoch>>,
+        lost: Option<Lost>,
     ) -> Result<Actor<'a>, Unloaded> {
         let store = &shared.config.store;
         let row = store
             .row(session)?
             .ok_or_else(|| EngineError::unknown(session))?;
         let mut state = State::empty(session);
+        let mut unseen = lost.map(Unseen::of);
         loop {
             let events = store.events(session, state.position, FOLD_AT_ONCE)?;
             for item in &events {
                 state.apply(&item.event);
+                if let Some(unseen) = &mut unseen {
+                    unseen.take(item, &state);
+                }
             }
             if events.len() < FOLD_AT_ONCE {
                 break;
@@ -222,8 +271,11 @@ impl<'a> Actor<'a> {
             look_due: false,
             removed: HashSet::new(),
         };
-        if lost.is_some_and(|epoch| epoch != actor.state.epoch) {
+        if lost.is_some_and(|lost| lost.epoch != actor.state.epoch) {
             shared.registry.set_epoch(session, None);
+            if let Some(unseen) = unseen {
+                actor.tell(unseen);
+            }
             let error = EngineError::fenced();
             return Err(error.into());
         }
@@ -261,6 +313,14 @@ impl<'a> Actor<'a> {
             }
         }
         Ok(actor)
+    }
+
+    /// Tells viewers here what another owner made of the epoch that they look at, to its end.
+    fn tell(&self, unseen: Unseen) {
+        if let Some(observation) = self.mailbox.observation() {
+            observation.publish(unseen.changes);
+        }
+        self.shared.changed(self.session);
     }
 
     /// Does what is due and that nobody will ask for again.

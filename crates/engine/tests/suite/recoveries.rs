@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use attache_engine::Change;
 use attache_session::{
     Answer, Command, EndReason, ErrorCode, Event, Origin, QueueId, SessionId, Status, StopReason,
 };
@@ -348,4 +349,56 @@ async fn everybody_in_a_group_that_another_owner_fenced_off_is_told_so() {
     say("three").await.expect("it is looked at anew");
     world.quiet(root).await;
     assert_eq!(world.consumed(root), ["three"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn g37_who_lost_a_session_writes_nothing_more_and_its_viewers_hear_of_one_end() {
+    let gate = Gate::default();
+    let memory = Arc::new(MemoryStore::new());
+    let store = || Arc::clone(&memory) as Arc<dyn Store>;
+    let world = World::with(store(), slow(&gate), attache_tools::built_in(), Vec::new()).await;
+    let root = world.root(Some("go")).await;
+    let mut viewer = world.engine.attach(root).await.expect("it exists");
+    gate.reached().await;
+    // While the first owner is held up in its turn, another takes the session over and works with it.
+    owned_elsewhere(&memory, root).await;
+    let puppet = Puppet::new(|_| text("the other one's words"));
+    let other = second_life(store(), puppet).await;
+    let say = |text: &str| Command::Enqueue {
+        item: None,
+        queue: QueueId::Default,
+        text: text.into(),
+        origin: Origin::Viewer,
+    };
+    other.engine.start(root, None).await.expect("it was stopped");
+    let said = other.engine.command(root, say("from there"), None).await;
+    said.expect("it is taken");
+    other.quiet(root).await;
+    let written = other.events(root);
+    // The first owner goes on, and knows of nothing.
+    gate.open();
+    attache_testkit::pass(Duration::from_secs(10)).await;
+    assert_eq!(world.events(root), written, "the other one's history only");
+    let mut ends = Vec::new();
+    let looks = async {
+        loop {
+            for change in viewer.observer.next().await {
+                let Change::Record { item, .. } = change else {
+                    continue;
+                };
+                assert_eq!(ends, [], "nothing follows the end: {item:?}");
+                if let Event::Stopped { reason, .. } = item.event.event {
+                    ends.push(reason);
+                }
+            }
+        }
+    };
+    let over = tokio::time::timeout(Duration::from_secs(60), looks).await;
+    assert!(over.is_err());
+    assert_eq!(ends, [StopReason::HostRestart]);
+    let refused = world.engine.command(root, say("from here"), None).await;
+    assert_eq!(refused.expect_err("lost").code, ErrorCode::EpochFenced);
+    attache_testkit::pass(Duration::from_secs(60)).await;
+    assert_eq!(world.events(root), written);
+    assert_eq!(other.row(root).status, Status::Idle);
 }
