@@ -370,7 +370,11 @@ async fn g37_who_lost_a_session_writes_nothing_more_and_its_viewers_hear_of_one_
         text: text.into(),
         origin: Origin::Viewer,
     };
-    other.engine.start(root, None).await.expect("it was stopped");
+    other
+        .engine
+        .start(root, None)
+        .await
+        .expect("it was stopped");
     let said = other.engine.command(root, say("from there"), None).await;
     said.expect("it is taken");
     other.quiet(root).await;
