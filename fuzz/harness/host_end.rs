@@ -19,7 +19,7 @@ pub(crate) fn check(data: &[u8]) {
         let much = usize::from(step[1]);
         match step[0] % 8 {
             kind @ (0 | 1) => {
-                let size = if kind == 0 { much } else { much * 4_096 };
+                let size = if kind == 0 { much } else { much * 512 };
                 let before = stream.next();
                 let patch = Patch::ItemText {
                     turn: 1,
