@@ -1,11 +1,19 @@
 //! The viewer's clock and its fresh ids: ages are shown by the one, commands named by the other.
 
+use std::time::Instant;
+
 use attache_host::fresh_id;
 
 /// Microseconds since the Unix epoch.
 #[expect(clippy::disallowed_methods, reason = "this is the viewer's clock")]
 pub(crate) fn now() -> i64 {
     jiff::Timestamp::now().as_microsecond()
+}
+
+/// The monotonic clock, by which limits of time go.
+#[expect(clippy::disallowed_methods, reason = "this is the viewer's clock")]
+pub(crate) fn instant() -> Instant {
+    Instant::now()
 }
 
 /// A fresh UUIDv7 in its usual form.

@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use attache_client::protocol::FromHost;
-use attache_client::{Client, ConnectError, Elsewhere, HostPlace, Streams};
+use attache_client::{Client, ClientError, ConnectError, Elsewhere, HostPlace, Streams, look};
 use attache_host::{Host, HostConfig, HostError, Settings, Storage};
 
 use crate::cli;
 use crate::clock;
 use crate::fail::{Failure, NOT_FOUND};
 use crate::mcp;
+use crate::output::Output;
 use crate::places::{PROGRAM, Places};
 
 /// The script of `attache demo`.
@@ -164,6 +165,26 @@ impl Link {
                     None => open = false,
                 },
             }
+        }
+    }
+
+    /// Comes back to a host elsewhere whose connection was lost, and tells a person meanwhile. Any other error, and the end of
+    /// a host of this machine, with which all ends that ran there, comes back as it is.
+    pub(crate) async fn again(
+        &mut self,
+        error: ClientError,
+        output: &Output,
+    ) -> Result<Result<(), ClientError>, Failure> {
+        match error {
+            ClientError::Gone(reason) if is_elsewhere() => {
+                output.note(&format!(
+                    "attache: the connection is lost ({reason}); looking for the host"
+                ));
+                (self.client, self.streams) = look(place()?, false).await?;
+                output.note("attache: the host is there again");
+                Ok(Ok(()))
+            }
+            error => Ok(Err(error)),
         }
     }
 

@@ -11,4 +11,4 @@ pub use attache_protocol::{Heard, Mirror, Seen, TreeMirror};
 pub use client::{Client, ClientError, Streams};
 pub use daemon::{ConnectError, HostPlace, Place, open_door};
 pub use elsewhere::Elsewhere;
-pub use viewer::{Event, Viewer};
+pub use viewer::{Event, Viewer, look};

@@ -174,8 +174,13 @@ impl Drop for Viewer {
     }
 }
 
-/// Looks for the host, again and again, and starts one where that is ours to do.
-async fn look(place: HostPlace, may_start: bool) -> Result<(Client, Streams), ConnectError> {
+/// Looks for a host whose connection was lost, again and again for about half a minute, and starts one where that is ours to
+/// do.
+///
+/// # Errors
+///
+/// [`ConnectError`] of the last try.
+pub async fn look(place: HostPlace, may_start: bool) -> Result<(Client, Streams), ConnectError> {
     let mut pause = PAUSE;
     let mut tries = 1;
     loop {

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::{detach, look, session};
 use crate::cli::Events;
 use crate::fail::Failure;
+use crate::link::Link;
 use crate::output::Output;
 use crate::shape;
 
@@ -22,7 +23,6 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         follow,
     } = events;
     let (mut link, found) = session(&id).await?;
-    let client = link.client.clone();
     let session_id = found.session_id;
     let kinds: Vec<_> = types
         .iter()
@@ -36,7 +36,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         newest: false,
     };
     if !follow {
-        let page = page(&client, &session_id, query(after)).await?;
+        let page = page(&link.client, &session_id, query(after)).await?;
         let value = json!({
             "events": page.items.iter().map(shape::item).collect::<Vec<Value>>(),
             "total_matching": page.total_matching,
@@ -58,8 +58,15 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
     let mut mirror = Mirror::default();
     let mut ended = false;
     loop {
+        let client = link.client.clone();
         let page = page(&client, &session_id, query(after.clone()));
-        let page = link.beside(page).await?;
+        let page = match link.beside(page).await {
+            Ok(page) => page,
+            Err(error) => {
+                mirror = comes_back(&mut link, error, &session_id, output).await?;
+                continue;
+            }
+        };
         for item in &page.items {
             print(output, item);
         }
@@ -76,7 +83,9 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
         let mut more = false;
         while !more {
             let Some(frame) = link.next().await else {
-                return Err(ClientError::Gone("the stream ended".to_owned()).into());
+                let error = ClientError::Gone(link.client.why_gone());
+                mirror = comes_back(&mut link, error, &session_id, output).await?;
+                break;
             };
             for seen in mirror.apply(frame) {
                 match seen {
@@ -100,11 +109,24 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
     }
 }
 
+/// Looks on over another connection, where the last one was lost on its way to a host elsewhere: what follows is read from
+/// where it stood.
+async fn comes_back(
+    link: &mut Link,
+    error: ClientError,
+    session_id: &str,
+    output: &Output,
+) -> Result<Mirror, Failure> {
+    link.again(error, output).await??;
+    look(&link.client, session_id).await?;
+    Ok(Mirror::default())
+}
+
 async fn page(
     client: &Client,
     session_id: &str,
     query: HistoryQuery,
-) -> Result<HistoryPage, Failure> {
+) -> Result<HistoryPage, ClientError> {
     let ask = Command::PageHistory {
         session_id: session_id.to_owned(),
         query,
@@ -116,7 +138,7 @@ async fn page(
             }
             Ok(page)
         }
-        _ => Err(ClientError::Unexpected.into()),
+        _ => Err(ClientError::Unexpected),
     }
 }
 

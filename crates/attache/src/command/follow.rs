@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use attache_client::protocol::{
     Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, ModalView, NewSession, Reach,
-    SessionView, Status,
+    Resume, SessionView, Status,
 };
 use attache_client::{ClientError, Mirror, Seen, TreeMirror};
 use serde_json::json;
@@ -14,7 +14,7 @@ use tokio::sync::oneshot;
 use super::events::whole;
 use crate::fail::{self, FAILED, Failure, INTERRUPTED, REFUSED, TIMED_OUT};
 use crate::interrupts::Interrupts;
-use crate::link::Link;
+use crate::link::{Link, is_elsewhere};
 use crate::modals;
 use crate::output::Output;
 use crate::shape::{self, Money, Total};
@@ -50,19 +50,16 @@ pub(crate) async fn run(
         let root_session_id = Some(session_id.clone());
         drop(client.post(Command::WatchTree { root_session_id }).await?);
     }
-    let quiet = client
-        .post(Command::Wait {
-            session_id: session_id.clone(),
-            reach: Reach::Tree,
-            timeout_seconds: None,
-        })
-        .await?;
+    let quiet = client.post(until_quiet(&session_id)).await?;
     answered(created).await?;
     let lost = |error| Failure::lost(error, &session_id);
-    answered(attached).await.map_err(lost)?;
+    let attached = answered(attached).await.map_err(lost)?;
     let mut shown = Shown::new(output, session_id.clone(), follow.tree);
+    shown.watches_tree = watches_tree;
+    shown.attached(attached);
     let (session, interrupted) = shown.until_quiet(&mut link, quiet).await?;
     // From here on it is known how it ended, also if the daemon that told so is gone by now.
+    let client = link.client.clone();
     let seen = finish(&mut link, &session_id, &mut shown).await;
     let session = unless_gone(seen)?.unwrap_or(session);
     // The tree's last rows, like the answer's last words, may still be on their way.
@@ -96,7 +93,12 @@ pub(crate) async fn run(
     // An interrupt alone leaves a session idle.
     let cut = outcome == "interrupted" && session.status == Status::Stopped && !interrupted;
     if cut && !output.is_json() {
-        output.note("attache: the daemon ended before the run did (interrupted)");
+        output.note(match is_elsewhere() {
+            false => "attache: the daemon ended before the run did (interrupted)",
+            true => {
+                "attache: the run was cut while nobody looked on, or with its host (interrupted)"
+            }
+        });
         output.note(&format!("  {}", fail::go_on(&session_id)));
     } else if outcome != "succeeded" && !output.is_json() {
         let why = shown.note.as_deref().unwrap_or("the run did not succeed");
@@ -128,6 +130,15 @@ pub(crate) async fn run(
         "out-of-budget" => REFUSED,
         _ => FAILED,
     })
+}
+
+/// A wait for the whole tree.
+fn until_quiet(session_id: &str) -> Command {
+    Command::Wait {
+        session_id: session_id.to_owned(),
+        reach: Reach::Tree,
+        timeout_seconds: None,
+    }
 }
 
 type Reply = oneshot::Receiver<Result<Answer, ClientError>>;
@@ -213,6 +224,10 @@ struct Shown<'a> {
     status: String,
     /// What the run was last said to wait for.
     waits: Option<String>,
+    /// What the host calls this attachment.
+    attachment: Option<String>,
+    /// Whether the rows of the tree are followed too.
+    watches_tree: bool,
 }
 
 impl<'a> Shown<'a> {
@@ -233,7 +248,49 @@ impl<'a> Shown<'a> {
             open_line: false,
             status: String::new(),
             waits: None,
+            attachment: None,
+            watches_tree: false,
         }
+    }
+
+    fn attached(&mut self, answer: Answer) {
+        if let Answer::Attached { attachment, .. } = answer {
+            self.attachment = Some(attachment);
+        }
+    }
+
+    /// Goes on over another connection, where the last one was lost on its way to a host elsewhere: it comes back to where it
+    /// stood, and asks once more to be told of the end.
+    async fn comes_back(&mut self, link: &mut Link, error: ClientError) -> Result<Reply, Failure> {
+        self.end_line();
+        let lost = |error| Failure::lost(error, &self.session_id);
+        link.again(error, self.output).await?.map_err(lost)?;
+        let client = link.client.clone();
+        let back = self.mirror.place().zip(self.attachment.take());
+        let resume = back.map(|(place, attachment)| Resume {
+            attachment,
+            place: Some(place),
+        });
+        let attach = |resume| Command::Attach {
+            session_id: self.session_id.clone(),
+            resume,
+            read_only: false,
+        };
+        let answer = match link.beside(client.ask(attach(resume))).await {
+            // The attachment was let go, or the epoch is over: what is left is looked at.
+            Err(ClientError::Refused(_)) => link.beside(client.ask(attach(None))).await,
+            answer => answer,
+        };
+        let answer = answer.map_err(lost)?;
+        if self.watches_tree {
+            let root_session_id = Some(self.session_id.clone());
+            let watch = client.post(Command::WatchTree { root_session_id });
+            drop(watch.await.map_err(lost)?);
+        }
+        let quiet = client.post(until_quiet(&self.session_id)).await;
+        let quiet = quiet.map_err(lost)?;
+        self.attached(answer);
+        Ok(quiet)
     }
 
     /// Shows what comes until the tree is quiet; the answer is the session as it ended, and whether a
@@ -243,15 +300,14 @@ impl<'a> Shown<'a> {
         link: &mut Link,
         mut quiet: Reply,
     ) -> Result<(SessionView, bool), Failure> {
-        let lost = {
-            let session_id = self.session_id.clone();
-            move |error| Failure::lost(error, &session_id)
-        };
+        let session_id = self.session_id.clone();
+        let lost = |error| Failure::lost(error, &session_id);
         let mut interrupts = Interrupts::listen()?;
         let mut interrupted = false;
         let tick = tokio::time::sleep(Duration::ZERO);
         tokio::pin!(tick);
         let mut ticks = false;
+        let mut is_open = true;
         loop {
             if self.unpainted && !ticks {
                 tick.set(tokio::time::sleep(PAINT));
@@ -265,28 +321,48 @@ impl<'a> Shown<'a> {
                         return Err(Failure::new(INTERRUPTED, "interrupted", "interrupted"));
                     }
                     interrupted = true;
-                    let session_id = self.session_id.clone();
-                    let interrupt = Command::Interrupt { session_id, tree: true };
-                    drop(link.client.post(interrupt).await.map_err(&lost)?);
+                    self.interrupt(link).await?;
                 }
                 () = &mut tick, if ticks => {
                     ticks = false;
                     self.paint();
                 }
-                frame = link.next() => match frame {
-                    Some(frame) => self.frame(link, frame).await.map_err(&lost)?,
-                    None => {
-                        let answer = answered(quiet).await.and_then(ended).map_err(&lost)?;
-                        return Ok((answer, interrupted));
-                    }
+                frame = link.next(), if is_open => match frame {
+                    Some(frame) => match self.frame(link, frame).await {
+                        Err(ClientError::Gone(_)) | Ok(()) => {}
+                        Err(error) => return Err(lost(error)),
+                    },
+                    // What became of the wait is known by now too.
+                    None => is_open = false,
                 },
                 answer = &mut quiet => {
                     let answer = answer.unwrap_or_else(|_gone| {
                         Err(ClientError::Gone("it ended before it answered".to_owned()))
                     });
-                    return Ok((answer.and_then(ended).map_err(&lost)?, interrupted));
+                    quiet = match answer.and_then(ended) {
+                        Ok(session) => return Ok((session, interrupted)),
+                        Err(error) => self.comes_back(link, error).await?,
+                    };
+                    is_open = true;
+                    if interrupted {
+                        self.interrupt(link).await?;
+                    }
                 }
             }
+        }
+    }
+
+    /// Ends the runs of the tree.
+    async fn interrupt(&self, link: &Link) -> Result<(), Failure> {
+        let session_id = self.session_id.clone();
+        let interrupt = Command::Interrupt {
+            session_id,
+            tree: true,
+        };
+        match link.client.post(interrupt).await {
+            // It is said again on the next connection.
+            Ok(_) | Err(ClientError::Gone(_)) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -366,12 +442,12 @@ impl<'a> Shown<'a> {
         mut item: HistoryItem,
         streamed: usize,
     ) -> Result<(), ClientError> {
-        self.last = self.last.max(item.position);
         if item.kind == EventKind::Assistant || self.output.is_json() {
             let client = link.client.clone();
             let rest = whole(&client, &self.session_id, &mut item);
             link.beside(rest).await?;
         }
+        self.last = self.last.max(item.position);
         match item.kind {
             EventKind::Assistant => {
                 self.answer.clone_from(&item.text);

@@ -4,6 +4,7 @@ use attache_client::ClientError;
 use attache_client::protocol::{Answer, Command, Reach};
 
 use super::session;
+use crate::clock;
 use crate::fail::Failure;
 use crate::output::Output;
 use crate::shape;
@@ -15,14 +16,19 @@ pub(crate) async fn wait(
     timeout: Option<u64>,
     output: &Output,
 ) -> Result<u8, Failure> {
-    let (link, found) = session(id).await?;
-    let ask = Command::Wait {
-        session_id: found.session_id,
-        reach: if itself { Reach::Itself } else { Reach::Tree },
-        timeout_seconds: timeout,
-    };
-    let Answer::Session { session } = link.client.ask(ask).await? else {
-        return Err(ClientError::Unexpected.into());
+    let (mut link, found) = session(id).await?;
+    let began = clock::instant();
+    let session = loop {
+        let ask = Command::Wait {
+            session_id: found.session_id.clone(),
+            reach: if itself { Reach::Itself } else { Reach::Tree },
+            timeout_seconds: timeout.map(|all| all.saturating_sub(began.elapsed().as_secs())),
+        };
+        match link.client.ask(ask).await {
+            Ok(Answer::Session { session }) => break session,
+            Ok(_) => return Err(ClientError::Unexpected.into()),
+            Err(error) => link.again(error, output).await??,
+        }
     };
     output.data(&shape::session(&session), || {
         format!(

@@ -1,8 +1,16 @@
 //! Commands and viewers of one machine that talk to a host of another: here, two houses and a listener between them.
 
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, mpsc};
+
+use serde_json::json;
+
 use crate::house::{House, gone, signal, until};
 use crate::mcp::Listening;
 use crate::seat::{Seat, idle};
+use crate::stub::{Reply, Stub, after_tools, chat_calls, chat_piece, chat_text};
 
 /// A token of a host.
 fn token(house: &House, scope: &str) -> String {
@@ -125,10 +133,145 @@ fn a_viewer_elsewhere_comes_back_after_its_host_was_killed() {
     drop(served);
 }
 
+/// The way to a host, which can be cut and mended.
+struct Cable {
+    address: String,
+    carried: Arc<Mutex<Option<Vec<Carried>>>>,
+}
+
+/// A connection: its two ends, and how often the other side's turn came to speak. An odd number waits for the host.
+struct Carried {
+    ends: [TcpStream; 2],
+    turns: Arc<AtomicUsize>,
+}
+
+/// Carries what one end says to the other. Only the near end's words make the number odd.
+fn carry(mut from: TcpStream, mut to: TcpStream, turns: &AtomicUsize, is_near: bool) {
+    let mut bytes = [0; 4_096];
+    while let Ok(count @ 1..) = from.read(&mut bytes) {
+        let _taken = turns.try_update(Relaxed, Relaxed, |turns| {
+            (turns.is_multiple_of(2) == is_near).then_some(turns + 1)
+        });
+        if to.write_all(&bytes[..count]).is_err() {
+            break;
+        }
+    }
+    let _ended = to.shutdown(Shutdown::Both);
+}
+
+impl Cable {
+    fn to(host: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let carried = Arc::new(Mutex::new(Some(Vec::new())));
+        let (open, host) = (Arc::clone(&carried), host.to_owned());
+        std::thread::spawn(move || {
+            for near in listener.incoming().flatten() {
+                // While it is cut, nobody gets through.
+                if let Some(carried) = &mut *open.lock().unwrap() {
+                    let ends = [near, TcpStream::connect(&host).unwrap()];
+                    let turns = Arc::default();
+                    for (from, is_near) in [(0, true), (1, false)] {
+                        let [from, to] =
+                            [&ends[from], &ends[1 - from]].map(|end| end.try_clone().unwrap());
+                        let turns = Arc::clone(&turns);
+                        std::thread::spawn(move || carry(from, to, &turns, is_near));
+                    }
+                    carried.push(Carried { ends, turns });
+                }
+            }
+        });
+        Self { address, carried }
+    }
+
+    /// Waits until the newest of so many connections has begun to speak so often, and the host owes it an answer.
+    fn waits(&self, connections: usize, spoken: usize) {
+        until("a question is open", || {
+            let carried = self.carried.lock().unwrap();
+            let carried = carried.as_ref().unwrap();
+            carried.len() == connections
+                && carried[connections - 1].turns.load(Relaxed) == 2 * spoken - 1
+        });
+    }
+
+    fn cut(&self) {
+        for carried in self.carried.lock().unwrap().take().into_iter().flatten() {
+            for end in carried.ends {
+                let _ended = end.shutdown(Shutdown::Both);
+            }
+        }
+    }
+
+    fn mend(&self) {
+        *self.carried.lock().unwrap() = Some(Vec::new());
+    }
+}
+
+/// A model that calls a tool between two halves of its answer, and says the second when it is let.
+fn halves() -> (Stub, mpsc::SyncSender<()>) {
+    let (sender, gate) = mpsc::sync_channel(1);
+    let gate = Mutex::new(gate);
+    let stub = Stub::new(move |request| {
+        if !after_tools(request) {
+            let Reply::Events(mut events) = chat_calls(&[("get_current_session", json!({}))])
+            else {
+                unreachable!("calls are events")
+            };
+            events.insert(0, chat_piece("the first half, "));
+            return Reply::Events(events);
+        }
+        gate.lock().unwrap().recv().unwrap();
+        chat_text(&["and the second"])
+    });
+    (stub, sender)
+}
+
+#[test]
+fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
+    let (stub, let_go) = halves();
+    let there = stub.house();
+    let served = Listening::start(&there, &[]);
+    let cable = Cable::to(&served.address);
+    let here = House::new()
+        .with("ATTACHE_HOST", &format!("ws://{}", cable.address))
+        .with("ATTACHE_TOKEN", &token(&there, "write"));
+    let work = there.work();
+    let work = work.to_str().unwrap();
+    let run = ["run", "--model", "openai/m", "--dir", work, "go"];
+    let run = Seat::at(&here, &run);
+    run.shows("the first half, ");
+    let listed = there.run(&["ls", "--json"]).well().json();
+    let id = listed[0]["session_id"].as_str().unwrap();
+    let followed = Seat::at(&here, &["events", id, "--follow"]);
+    followed.shows("the first half");
+    let waited = Seat::at(&here, &["wait", id]);
+    // The way there, the greeting, the session, and what has no answer yet.
+    cable.waits(3, 4);
+    cable.cut();
+    for seat in [&run, &followed, &waited] {
+        seat.shows("looking for the host");
+    }
+    let_go.send(()).unwrap();
+    until("the answer is there", || {
+        let events = there.run(&["events", id]).well().out;
+        events.contains("and the second")
+    });
+    cable.mend();
+    let shown = run.leaves();
+    assert!(shown.contains("the host is there again"), "{shown}");
+    for half in ["the first half, ", "and the second"] {
+        assert_eq!(shown.matches(half).count(), 1, "{shown}");
+    }
+    assert!(waited.leaves().contains("succeeded"));
+    // Whoever looks on keeps the session.
+    followed.shows("and the second");
+    followed.dies();
+}
+
 #[test]
 fn a_daemon_listens_as_the_settings_say_whoever_starts_it() {
     // A port that is free now; nothing else here takes it meanwhile.
-    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = free.local_addr().unwrap().to_string();
     drop(free);
     let there = House::new().with("ATTACHE_DAEMON__IDLE_SECONDS", "0");

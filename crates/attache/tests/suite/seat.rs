@@ -54,6 +54,12 @@ impl Seat {
         self.shown.lock().unwrap().clone()
     }
 
+    /// It is killed.
+    pub(crate) fn dies(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
     /// The input ends, and with it the viewer.
     pub(crate) fn leaves(mut self) -> String {
         drop(self.typed.take());
