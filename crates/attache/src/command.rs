@@ -200,10 +200,10 @@ fn new_session(
 }
 
 /// Attaches to a session for looking only: leaving it ends nothing.
-async fn look(client: &Client, session_id: &str) -> Result<(), Failure> {
+async fn look(client: &Client, session_id: &str) -> Result<(), ClientError> {
     match client.ask(Ask::look(session_id)).await? {
         Answer::Attached { .. } => Ok(()),
-        _ => Err(ClientError::Unexpected.into()),
+        _ => Err(ClientError::Unexpected),
     }
 }
 

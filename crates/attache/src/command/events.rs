@@ -113,13 +113,17 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
 /// where it stood.
 async fn comes_back(
     link: &mut Link,
-    error: ClientError,
+    mut error: ClientError,
     session_id: &str,
     output: &Output,
 ) -> Result<Mirror, Failure> {
-    link.again(error, output).await??;
-    look(&link.client, session_id).await?;
-    Ok(Mirror::default())
+    loop {
+        link.again(error, output).await??;
+        error = match look(&link.client, session_id).await {
+            Ok(()) => return Ok(Mirror::default()),
+            Err(error) => error,
+        };
+    }
 }
 
 async fn page(

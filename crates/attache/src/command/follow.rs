@@ -141,6 +141,11 @@ fn until_quiet(session_id: &str) -> Command {
     }
 }
 
+/// A person does not wait for the rest.
+fn cut_short() -> Failure {
+    Failure::new(INTERRUPTED, "interrupted", "interrupted")
+}
+
 type Reply = oneshot::Receiver<Result<Answer, ClientError>>;
 
 async fn answered(reply: Reply) -> Result<Answer, ClientError> {
@@ -259,14 +264,30 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// Goes on over another connection, where the last one was lost on its way to a host elsewhere: it comes back to where it
-    /// stood, and asks once more to be told of the end.
-    async fn comes_back(&mut self, link: &mut Link, error: ClientError) -> Result<Reply, Failure> {
+    /// Goes on over another connection, where the last one was lost on its way to a host elsewhere.
+    async fn comes_back(
+        &mut self,
+        link: &mut Link,
+        mut error: ClientError,
+    ) -> Result<Reply, Failure> {
         self.end_line();
-        let lost = |error| Failure::lost(error, &self.session_id);
-        link.again(error, self.output).await?.map_err(lost)?;
+        loop {
+            let again = link.again(error, self.output).await?;
+            let back = match again {
+                Ok(()) => self.takes_its_place(link).await,
+                Err(error) => return Err(Failure::lost(error, &self.session_id)),
+            };
+            error = match back {
+                Ok(quiet) => return Ok(quiet),
+                Err(error) => error,
+            };
+        }
+    }
+
+    /// Comes back to where it stood, and asks once more to be told of the end.
+    async fn takes_its_place(&mut self, link: &mut Link) -> Result<Reply, ClientError> {
         let client = link.client.clone();
-        let back = self.mirror.place().zip(self.attachment.take());
+        let back = self.mirror.place().zip(self.attachment.clone());
         let resume = back.map(|(place, attachment)| Resume {
             attachment,
             place: Some(place),
@@ -278,19 +299,15 @@ impl<'a> Shown<'a> {
         };
         let answer = match link.beside(client.ask(attach(resume))).await {
             // The attachment was let go, or the epoch is over: what is left is looked at.
-            Err(ClientError::Refused(_)) => link.beside(client.ask(attach(None))).await,
-            answer => answer,
+            Err(ClientError::Refused(_)) => link.beside(client.ask(attach(None))).await?,
+            answer => answer?,
         };
-        let answer = answer.map_err(lost)?;
+        self.attached(answer);
         if self.watches_tree {
             let root_session_id = Some(self.session_id.clone());
-            let watch = client.post(Command::WatchTree { root_session_id });
-            drop(watch.await.map_err(lost)?);
+            drop(client.post(Command::WatchTree { root_session_id }).await?);
         }
-        let quiet = client.post(until_quiet(&self.session_id)).await;
-        let quiet = quiet.map_err(lost)?;
-        self.attached(answer);
-        Ok(quiet)
+        client.post(until_quiet(&self.session_id)).await
     }
 
     /// Shows what comes until the tree is quiet; the answer is the session as it ended, and whether a
@@ -318,7 +335,7 @@ impl<'a> Shown<'a> {
                 () = interrupts.pressed() => {
                     if interrupted {
                         // The second time nobody waits for the rest.
-                        return Err(Failure::new(INTERRUPTED, "interrupted", "interrupted"));
+                        return Err(cut_short());
                     }
                     interrupted = true;
                     self.interrupt(link).await?;
@@ -341,7 +358,10 @@ impl<'a> Shown<'a> {
                     });
                     quiet = match answer.and_then(ended) {
                         Ok(session) => return Ok((session, interrupted)),
-                        Err(error) => self.comes_back(link, error).await?,
+                        Err(error) => tokio::select! {
+                            back = self.comes_back(link, error) => back?,
+                            () = interrupts.pressed() => return Err(cut_short()),
+                        },
                     };
                     is_open = true;
                     if interrupted {

@@ -226,15 +226,21 @@ fn halves() -> (Stub, mpsc::SyncSender<()>) {
     (stub, sender)
 }
 
+/// A host that listens, the way to it, and the house of somebody at the other end.
+fn over_a_cable(there: &House) -> (Listening, Cable, House) {
+    let served = Listening::start(there, &[]);
+    let cable = Cable::to(&served.address);
+    let here = House::new()
+        .with("ATTACHE_HOST", &format!("ws://{}", cable.address))
+        .with("ATTACHE_TOKEN", &token(there, "write"));
+    (served, cable, here)
+}
+
 #[test]
 fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
     let (stub, let_go) = halves();
     let there = stub.house();
-    let served = Listening::start(&there, &[]);
-    let cable = Cable::to(&served.address);
-    let here = House::new()
-        .with("ATTACHE_HOST", &format!("ws://{}", cable.address))
-        .with("ATTACHE_TOKEN", &token(&there, "write"));
+    let (_served, cable, here) = over_a_cable(&there);
     let work = there.work();
     let work = work.to_str().unwrap();
     let run = ["run", "--model", "openai/m", "--dir", work, "go"];
@@ -247,9 +253,17 @@ fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
     let waited = Seat::at(&here, &["wait", id]);
     // The way there, the greeting, the session, and what has no answer yet.
     cable.waits(3, 4);
-    cable.cut();
-    for seat in [&run, &followed, &waited] {
-        seat.shows("looking for the host");
+    for times in 1..=2 {
+        cable.cut();
+        for seat in [&run, &followed, &waited] {
+            seat.shows_often("looking for the host", times);
+        }
+        if times == 1 {
+            cable.mend();
+            for seat in [&run, &followed, &waited] {
+                seat.shows("the host is there again");
+            }
+        }
     }
     let_go.send(()).unwrap();
     until("the answer is there", || {
@@ -258,7 +272,6 @@ fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
     });
     cable.mend();
     let shown = run.leaves();
-    assert!(shown.contains("the host is there again"), "{shown}");
     for half in ["the first half, ", "and the second"] {
         assert_eq!(shown.matches(half).count(), 1, "{shown}");
     }
@@ -266,6 +279,23 @@ fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
     // Whoever looks on keeps the session.
     followed.shows("and the second");
     followed.dies();
+}
+
+#[test]
+fn whoever_looks_for_a_host_in_vain_can_leave() {
+    let (stub, let_go) = halves();
+    let there = stub.house();
+    let (_served, cable, here) = over_a_cable(&there);
+    let work = there.work();
+    let work = work.to_str().unwrap();
+    let run = ["run", "--model", "openai/m", "--dir", work, "go"];
+    let run = Seat::at(&here, &run);
+    run.shows("the first half, ");
+    cable.cut();
+    run.shows("looking for the host");
+    let (code, shown) = run.interrupted();
+    assert_eq!(code, Some(130), "{shown}");
+    let_go.send(()).unwrap();
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::process::{Child, ChildStdin};
 use std::sync::{Arc, Mutex};
 
-use crate::house::{House, until};
+use crate::house::{House, signal, until};
 
 /// A viewer at work.
 pub(crate) struct Seat {
@@ -45,8 +45,12 @@ impl Seat {
     }
 
     pub(crate) fn shows(&self, text: &str) {
-        until(&format!("a viewer shows {text:?}"), || {
-            self.shown().contains(text)
+        self.shows_often(text, 1);
+    }
+
+    pub(crate) fn shows_often(&self, text: &str, times: usize) {
+        until(&format!("a viewer shows {text:?} {times} times"), || {
+            self.shown().matches(text).count() >= times
         });
     }
 
@@ -58,6 +62,13 @@ impl Seat {
     pub(crate) fn dies(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// A person presses Ctrl-C; how it ends then.
+    pub(crate) fn interrupted(mut self) -> (Option<i32>, String) {
+        signal(self.child.id(), "INT");
+        let code = self.child.wait().unwrap().code();
+        (code, self.shown())
     }
 
     /// The input ends, and with it the viewer.
