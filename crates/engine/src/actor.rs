@@ -77,6 +77,9 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
                 }
             }
             if mailbox.try_leave() {
+                if let Some(Actor { state, .. }) = actor {
+                    shared.folds.keep(state);
+                }
                 return;
             }
             mailbox.bell.notified().await;
@@ -233,7 +236,7 @@ struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// Folds the session's log, and writes down first what an earlier life of the host left open. `lost` is where it stood when
+    /// Folds the session's log, from where an earlier fold stands, and writes down first what an earlier life of the host left open. `lost` is where it stood when
     /// another owner came in between: whoever then goes on in another epoch has it, and viewers here are told how theirs ended.
     async fn load(
         shared: &'a Arc<Shared>,
@@ -242,10 +245,12 @@ impl<'a> Actor<'a> {
         lost: Option<Lost>,
     ) -> Result<Actor<'a>, Unloaded> {
         let store = &shared.config.store;
+        // Taken before it is known whether there is such a session: what was kept of a deleted one goes with this.
+        let kept = shared.folds.take(session).filter(|_kept| lost.is_none());
         let row = store
             .row(session)?
             .ok_or_else(|| EngineError::unknown(session))?;
-        let mut state = State::empty(session);
+        let mut state = kept.unwrap_or_else(|| State::empty(session));
         let mut unseen = lost.map(Unseen::of);
         loop {
             let events = store.events(session, state.position, FOLD_AT_ONCE)?;

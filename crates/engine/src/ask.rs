@@ -18,6 +18,7 @@ use crate::config::{Config, Environment};
 use crate::context::Entities;
 use crate::ending::Endings;
 use crate::error::EngineError;
+use crate::folds::Folds;
 use crate::limits::Limits;
 use crate::mailbox::{Ask, Message};
 use crate::modals::Modals;
@@ -32,6 +33,7 @@ pub(crate) struct Shared {
     pub(crate) config: Config,
     pub(crate) entities: Entities,
     pub(crate) registry: Registry,
+    pub(crate) folds: Folds,
     pub(crate) interned: Interned,
     pub(crate) feeds: TreeFeeds,
     pub(crate) limits: Limits,
@@ -72,6 +74,7 @@ impl Shared {
             config,
             entities,
             registry: Registry::default(),
+            folds: Folds::default(),
             interned: Interned::default(),
             feeds: TreeFeeds::default(),
             limits: Limits::default(),

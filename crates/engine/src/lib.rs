@@ -18,6 +18,7 @@ mod config;
 mod context;
 mod ending;
 mod error;
+mod folds;
 mod handle;
 mod ledger;
 mod limits;

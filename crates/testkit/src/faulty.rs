@@ -90,6 +90,7 @@ pub struct FaultyStore {
     stop_after: Option<u64>,
     commits: AtomicU64,
     too_new: Mutex<Option<SessionId>>,
+    read: AtomicU64,
 }
 
 #[derive(Default)]
@@ -126,6 +127,7 @@ impl FaultyStore {
             stop_after: None,
             commits: AtomicU64::new(0),
             too_new: Mutex::default(),
+            read: AtomicU64::new(0),
         }
     }
 
@@ -166,6 +168,11 @@ impl FaultyStore {
     /// The log of this session needs a newer reader from now on; none: all can be read.
     pub fn needs_newer(&self, session: Option<SessionId>) {
         *self.too_new.lock().unwrap_or_else(PoisonError::into_inner) = session;
+    }
+
+    /// How many events were read from logs.
+    pub fn read(&self) -> u64 {
+        self.read.load(Ordering::Relaxed)
     }
 
     /// Appends that fit wait at the gate that this gives. Nothing of such an append is stored before
@@ -298,6 +305,7 @@ impl Log for FaultyStore {
         if let Some(bug) = &self.within.bug {
             bug.events(&mut events);
         }
+        self.read.fetch_add(events.len() as u64, Ordering::Relaxed);
         Ok(events)
     }
 

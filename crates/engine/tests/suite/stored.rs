@@ -1,12 +1,12 @@
 //! Stored sessions that are not as they should be: a result that no call stands before (G-15), and a log that needs a newer
-//! reader.
+//! reader. And long ones, of which a load reads what is new.
 
 use std::sync::Arc;
 
 use attache_engine::Time;
 use attache_session::{
     CallResult, Command, EndReason, Event, Generation, Origin, Position, QueueId, ResultOrigin,
-    SessionId, Stamped, State, Summary, TurnId,
+    SessionId, Setting, Settings, Stamped, State, Summary, Timestamp, TurnId,
 };
 use attache_store::{Append, MemoryStore, Store};
 use attache_testkit::{FaultyStore, Puppet, World, text};
@@ -16,13 +16,18 @@ async fn put(world: &World, store: &Arc<dyn Store>, session: SessionId, events: 
     let mut state = State::empty(session);
     let before = world.events(session);
     before.iter().for_each(|stamped| state.apply(stamped));
-    let stamp = |event| Stamped {
-        at: world.time.now(),
-        observed: None,
-        event,
-    };
-    let events: Vec<Stamped> = events.into_iter().map(stamp).collect();
-    events.iter().for_each(|stamped| state.apply(stamped));
+    let events: Vec<Stamped> = events
+        .into_iter()
+        .map(|event| {
+            let stamped = Stamped {
+                at: world.time.now().max(Timestamp(state.last_at.0 + 1)),
+                observed: None,
+                event,
+            };
+            state.apply(&stamped);
+            stamped
+        })
+        .collect();
     let append = Append {
         session,
         generation: Generation(1),
@@ -144,4 +149,44 @@ async fn mail_to_a_session_that_cannot_be_loaded_lies_there_and_says_why() {
     world.quiet(child).await;
     assert_eq!(world.consumed(child), ["hello", "again"]);
     assert_eq!(world.row(child).note, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_session_is_loaded_from_where_it_stood() {
+    let store = Arc::new(FaultyStore::new(Arc::new(MemoryStore::new())));
+    let read = {
+        let store = Arc::clone(&store);
+        async move |world: &World, session, name: usize| {
+            let before = store.read();
+            let name = Setting::Name(format!("name {name}").into());
+            let command = Command::Set { setting: name };
+            let renamed = world.engine.command(session, command, None).await;
+            renamed.expect("it takes a name");
+            world.quiet(session).await;
+            store.read() - before
+        }
+    };
+    let store: Arc<dyn Store> = store;
+    let world = World::over(Arc::clone(&store)).await;
+    let session = world.root(Some("begin")).await;
+    world.quiet(session).await;
+    for name in 0..100 {
+        read(&world, session, name).await;
+    }
+    assert_eq!(read(&world, session, 100).await, 0, "nothing is new");
+    let settings = Arc::new(Settings {
+        name: Some("a name from elsewhere".into()),
+        ..Settings::default()
+    });
+    put(
+        &world,
+        &store,
+        session,
+        vec![Event::SettingsSet { settings }],
+    )
+    .await;
+    assert_eq!(read(&world, session, 101).await, 1, "and now one is");
+    let world = world.restarted().await;
+    let all = read(&world, session, 102).await;
+    assert!(all > 100, "another life begins with all of it: {all}");
 }
