@@ -6,6 +6,9 @@ use std::future::Future;
 use attache_protocol::{FRAME_LIMIT, FromViewer, decode};
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadHalf};
 
+/// Bytes of a line's buffer that are kept for the next one: most fit, and one that was large costs nothing for long.
+const KEPT: usize = 8 * 1024;
+
 /// What a viewer said.
 pub(crate) enum Said {
     /// A frame.
@@ -66,6 +69,7 @@ impl<S: AsyncRead + Send> Incoming for Lines<S> {
             Ok(_) => Said::of(self.line.trim_ascii_end()),
         };
         self.line.clear();
+        self.line.shrink_to(KEPT);
         said
     }
 }

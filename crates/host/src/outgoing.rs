@@ -1,7 +1,7 @@
 //! The way out of a connection: whoever has something to say waits until what came before it is written. So nothing piles up
 //! for a socket that nobody reads, and there is no step between a stream and its socket.
 
-use std::io;
+use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,10 +24,7 @@ struct Way {
 /// How a transport sets frames apart.
 enum Transport {
     /// By lines.
-    Lines {
-        socket: Box<dyn AsyncWrite + Send + Unpin>,
-        buffer: Vec<u8>,
-    },
+    Lines(Box<dyn AsyncWrite + Send + Unpin>),
     /// By messages.
     Messages(Messages),
 }
@@ -43,19 +40,13 @@ pub(crate) enum Message {
     Ping,
 }
 
-/// Bytes of a buffer that is kept for the next write.
-const KEPT: usize = 64 * 1024;
-
 /// How long a transport may take to say goodbye to an end that reads no further.
 const GOODBYE: Duration = Duration::from_secs(1);
 
 impl Outgoing {
     /// Out to a byte stream.
     pub(crate) fn lines(socket: impl AsyncWrite + Send + Unpin + 'static) -> Self {
-        Self::over(Transport::Lines {
-            socket: Box::new(socket),
-            buffer: Vec::new(),
-        })
+        Self::over(Transport::Lines(Box::new(socket)))
     }
 
     /// Out to a transport of messages.
@@ -144,7 +135,7 @@ impl Outgoing {
         let shut = async {
             let mut way = self.0.lock().await;
             match &mut way.transport {
-                Transport::Lines { socket, .. } => socket.shutdown().await,
+                Transport::Lines(socket) => socket.shutdown().await,
                 Transport::Messages(messages) => messages.close().await,
             }
         };
@@ -156,15 +147,17 @@ impl Outgoing {
 impl Transport {
     async fn write(&mut self, frames: &[Arc<[u8]>]) -> io::Result<()> {
         match self {
-            Self::Lines { socket, buffer } => {
-                buffer.clear();
-                for frame in frames {
-                    buffer.extend_from_slice(frame);
-                    buffer.push(b'\n');
-                }
-                socket.write_all(buffer).await?;
-                if buffer.capacity() > KEPT {
-                    *buffer = Vec::new();
+            Self::Lines(socket) => {
+                // Nothing is copied here: who reads slowly holds frames that are there once for all.
+                let parts = frames.iter().flat_map(|frame| [&**frame, b"\n"]);
+                let mut parts: Vec<IoSlice<'_>> = parts.map(IoSlice::new).collect();
+                let mut rest = &mut parts[..];
+                while !rest.is_empty() {
+                    let written = socket.write_vectored(rest).await?;
+                    if written == 0 {
+                        return Err(io::ErrorKind::WriteZero.into());
+                    }
+                    IoSlice::advance_slices(&mut rest, written);
                 }
                 Ok(())
             }
