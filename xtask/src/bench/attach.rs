@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, sync_channel};
 
 use serde_json::{Value, json};
 
-use super::house::{House, Program};
+use super::house::{Daemon, House, Program};
 use super::report::{Figure, middle, millis};
 use super::server::Reply;
 use super::wire::Wire;
@@ -32,11 +32,15 @@ const GOAL_RETURN: f64 = 16.0;
 const ITEMS: usize = 100_000;
 const AT_ONCE: usize = 500;
 
+/// Daemons whose first viewer is measured.
+const STARTS: usize = 5;
+
 /// Milliseconds from a connection to the snapshot of that session.
 const GOAL_ITEMS: f64 = 10.0;
 
-/// Viewers whose memory is looked at.
+/// Viewers whose memory is looked at, and those that are there before.
 const VIEWERS: usize = 100;
+const BESIDE: usize = 100;
 
 /// Kilobytes for each.
 const GOAL_MEMORY: f64 = 64.0;
@@ -116,38 +120,63 @@ fn items(program: &Program) -> Result<(), Failure> {
         wire.settled(&session)?;
         put += AT_ONCE;
     }
+    drop(daemon);
     let attach = json!({ "kind": "attach", "session-id": session, "read-only": true });
-    let mut times = Vec::new();
-    for _ in 0..RETURNS {
+    let comes = |daemon: &Daemon| {
         let watch = Stopwatch::start();
-        let mut viewer = Wire::new(&daemon)?;
+        let mut viewer = Wire::new(daemon)?;
         viewer.ask(&attach)?;
         let snapshot = viewer.hear()?;
-        times.push(millis(watch.elapsed()));
         if snapshot["more-history"] != true {
             return Err(odd("the history is too short"));
         }
+        Ok(millis(watch.elapsed()))
+    };
+    let mut first = Vec::new();
+    for _ in 0..STARTS {
+        let daemon = house.daemon()?;
+        first.push(comes(&daemon)?);
     }
+    let daemon = house.daemon()?;
+    comes(&daemon)?;
+    let times: Result<Vec<_>, _> = (0..RETURNS).map(|_| comes(&daemon)).collect();
     Figure {
         name: &format!("attach to a session of {ITEMS} items, until the snapshot is there"),
-        value: middle(times),
+        value: middle(times?),
         unit: "ms",
         goal: Some(GOAL_ITEMS),
         runs: RETURNS,
-        beside: "",
+        beside: &format!(
+            "the first one of a daemon's life {:.1} ms, n={STARTS}",
+            middle(first)
+        ),
     }
     .print();
-    let before = process::memory(daemon.process())?.now;
     let mut viewers = Vec::new();
-    for _ in 0..VIEWERS {
-        let mut viewer = Wire::new(&daemon)?;
-        viewer.ask(&attach)?;
-        viewer.hear()?;
-        viewers.push(viewer);
-    }
-    let after = process::memory(daemon.process())?.now;
+    let mut join = |count: usize| {
+        for _ in 0..count {
+            let mut viewer = Wire::new(&daemon)?;
+            viewer.ask(&attach)?;
+            viewer.hear()?;
+            viewers.push(viewer);
+        }
+        // Each is told who else looks on: one that does not read has its share of the window waiting for it.
+        let all = viewers.len();
+        for viewer in &mut viewers {
+            let mut known = None;
+            while known != Some(all) {
+                let frame = viewer.hear()?;
+                let told = [&frame["patch"], &frame["detail"]].map(|it| it["viewers"].as_array());
+                known = told.into_iter().flatten().next().map(Vec::len);
+            }
+        }
+        Ok(process::memory(daemon.process())?.now)
+    };
+    // The first ones fill the session's window, which all share.
+    let before = join(BESIDE)?;
+    let after = join(VIEWERS)?;
     Figure {
-        name: "memory of the daemon for a viewer",
+        name: &format!("memory of the daemon for a viewer beside {BESIDE} others"),
         value: (after - before) / VIEWERS as f64,
         unit: "KB",
         goal: Some(GOAL_MEMORY),
@@ -161,7 +190,7 @@ fn items(program: &Program) -> Result<(), Failure> {
 /// Holds the queue of a session, or releases it.
 fn hold(wire: &mut Wire, session: &str, held: bool) -> Result<(), Failure> {
     // Its revision is in the snapshot.
-    let attach = json!({ "kind": "attach", "session-id": session, "read-only": false });
+    let attach = json!({ "kind": "attach", "session-id": session, "read-only": true });
     wire.ask(&attach)?;
     let snapshot = wire.hear_snapshot()?;
     wire.ask(&json!({ "kind": "detach", "session-id": session }))?;
