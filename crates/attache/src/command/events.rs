@@ -56,6 +56,7 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
     look(&link.client, &session_id).await?;
     let mut after = after;
     let mut mirror = Mirror::default();
+    let mut epoch = None;
     let mut ended = false;
     loop {
         let client = link.client.clone();
@@ -89,7 +90,12 @@ pub(crate) async fn events(events: Events, output: &Output) -> Result<u8, Failur
             };
             for seen in mirror.apply(frame) {
                 match seen {
-                    Seen::Fresh => more = true,
+                    Seen::Fresh => {
+                        let now = mirror.place().and_then(|place| place.epoch);
+                        // Its end was told to nobody here.
+                        ended |= epoch.is_some() && epoch != now;
+                        (more, epoch) = (true, now);
+                    }
                     Seen::Item { item, .. } => {
                         more |= (kinds.is_empty() || kinds.contains(&item.kind))
                             && after.as_ref().is_none_or(|after| item.at > *after);

@@ -226,26 +226,26 @@ fn halves() -> (Stub, mpsc::SyncSender<()>) {
     (stub, sender)
 }
 
-/// A host that listens, the way to it, and the house of somebody at the other end.
-fn over_a_cable(there: &House) -> (Listening, Cable, House) {
+/// A host that listens, the way to it, and at the other end somebody in a house, and a run there that waits for its second half.
+fn over_a_cable(there: &House) -> (Listening, Cable, House, Seat) {
     let served = Listening::start(there, &[]);
     let cable = Cable::to(&served.address);
     let here = House::new()
         .with("ATTACHE_HOST", &format!("ws://{}", cable.address))
         .with("ATTACHE_TOKEN", &token(there, "write"));
-    (served, cable, here)
+    let work = there.work();
+    let work = work.to_str().unwrap();
+    let run = ["run", "--model", "openai/m", "--dir", work, "go"];
+    let run = Seat::at(&here, &run);
+    run.shows("the first half, ");
+    (served, cable, here, run)
 }
 
 #[test]
 fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
     let (stub, let_go) = halves();
     let there = stub.house();
-    let (_served, cable, here) = over_a_cable(&there);
-    let work = there.work();
-    let work = work.to_str().unwrap();
-    let run = ["run", "--model", "openai/m", "--dir", work, "go"];
-    let run = Seat::at(&here, &run);
-    run.shows("the first half, ");
+    let (_served, cable, here, run) = over_a_cable(&there);
     let listed = there.run(&["ls", "--json"]).well().json();
     let id = listed[0]["session_id"].as_str().unwrap();
     let followed = Seat::at(&here, &["events", id, "--follow"]);
@@ -282,15 +282,29 @@ fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
 }
 
 #[test]
+fn who_follows_events_elsewhere_learns_of_an_end_that_came_meanwhile() {
+    let (stub, let_go) = halves();
+    let there = stub.house();
+    let (_served, cable, here, run) = over_a_cable(&there);
+    let listed = there.run(&["ls", "--json"]).well().json();
+    let id = listed[0]["session_id"].as_str().unwrap();
+    let followed = Seat::at(&here, &["events", id, "--follow"]);
+    followed.shows("the first half");
+    cable.cut();
+    followed.shows("looking for the host");
+    there.run(&["terminate", id]).well();
+    let_go.send(()).unwrap();
+    cable.mend();
+    let shown = followed.leaves();
+    assert_eq!(shown.matches("the first half").count(), 1, "{shown}");
+    run.dies();
+}
+
+#[test]
 fn whoever_looks_for_a_host_in_vain_can_leave() {
     let (stub, let_go) = halves();
     let there = stub.house();
-    let (_served, cable, here) = over_a_cable(&there);
-    let work = there.work();
-    let work = work.to_str().unwrap();
-    let run = ["run", "--model", "openai/m", "--dir", work, "go"];
-    let run = Seat::at(&here, &run);
-    run.shows("the first half, ");
+    let (_served, cable, _here, run) = over_a_cable(&there);
     cable.cut();
     run.shows("looking for the host");
     let (code, shown) = run.interrupted();
