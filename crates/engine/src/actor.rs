@@ -14,7 +14,7 @@ use attache_session::{
     Command, EndReason, Epoch, Generation, Mail, Position, SessionId, Starts, State, StepText,
     StopReason,
 };
-use attache_store::{LogItem, ReadError};
+use attache_store::{LogItem, ReadError, Row};
 use futures_util::FutureExt;
 use tokio::sync::oneshot;
 
@@ -117,6 +117,11 @@ async fn run(shared: &Arc<Shared>, session: SessionId, mailbox: &SharedMailbox) 
 /// Waits for a while, or until something comes in.
 async fn rest(mailbox: &SharedMailbox) {
     let _rung = tokio::time::timeout(STORAGE_RETRY, mailbox.bell.notified()).await;
+}
+
+/// Whether a state is the fold of the log's beginning. After a deletion, another session may have the id.
+fn is_beginning(state: &State, row: &Row) -> bool {
+    state.created_at == row.summary.created_at && state.position <= row.head
 }
 
 /// Where an actor stood when another owner came in between.
@@ -236,7 +241,8 @@ struct Actor<'a> {
 }
 
 impl<'a> Actor<'a> {
-    /// Folds the session's log, from where an earlier fold stands, and writes down first what an earlier life of the host left open. `lost` is where it stood when
+    /// Folds the session's log, from where an earlier fold stands, and writes down first what an earlier life of the host left
+    /// open. `lost` is where it stood when
     /// another owner came in between: whoever then goes on in another epoch has it, and viewers here are told how theirs ended.
     async fn load(
         shared: &'a Arc<Shared>,
@@ -245,11 +251,11 @@ impl<'a> Actor<'a> {
         lost: Option<Lost>,
     ) -> Result<Actor<'a>, Unloaded> {
         let store = &shared.config.store;
-        // Taken before it is known whether there is such a session: what was kept of a deleted one goes with this.
-        let kept = shared.folds.take(session).filter(|_kept| lost.is_none());
+        let kept = shared.folds.take(session);
         let row = store
             .row(session)?
             .ok_or_else(|| EngineError::unknown(session))?;
+        let kept = kept.filter(|kept| lost.is_none() && is_beginning(kept, &row));
         let mut state = kept.unwrap_or_else(|| State::empty(session));
         let mut unseen = lost.map(Unseen::of);
         loop {

@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use attache_engine::Time;
+use attache_agent::Definition;
+use attache_engine::{Environment, NewRoot, Time};
 use attache_session::{
-    CallResult, Command, EndReason, Event, Generation, Origin, Position, QueueId, ResultOrigin,
-    SessionId, Setting, Settings, Stamped, State, Summary, Timestamp, TurnId,
+    BudgetChange, CallResult, Command, EndReason, Event, Generation, Origin, Position, QueueId,
+    ResultOrigin, SessionId, Setting, Settings, Stamped, State, Summary, Timestamp, TurnId,
 };
 use attache_store::{Append, MemoryStore, Store};
 use attache_testkit::{FaultyStore, Puppet, World, text};
@@ -186,6 +187,32 @@ async fn a_long_session_is_loaded_from_where_it_stood() {
     )
     .await;
     assert_eq!(read(&world, session, 101).await, 1, "and now one is");
+    // Another session may get the id of one that is gone.
+    world.engine.delete(session).await.expect("it is idle");
+    let again = NewRoot {
+        id: Some(session),
+        definition: Definition::built_in(),
+        model: "puppet/puppet".to_owned(),
+        working_directory: std::env::temp_dir(),
+        name: None,
+        first: None,
+        environment: Environment::default(),
+        continue_in_background: true,
+        runs_turns: true,
+        budget: BudgetChange::default(),
+    };
+    let again = world.engine.create_root(again).await;
+    assert_eq!(again.expect("the id is free"), session);
+    let begun = world.engine.state(session).await.expect("it is there");
+    assert_eq!(begun.settings.name, None);
+    assert!(
+        read(&world, session, 0).await < 10,
+        "it has a beginning of its own"
+    );
+    assert_eq!(world.row(session).view.summary.name.as_ref(), "name 0");
+    for name in 0..100 {
+        read(&world, session, name).await;
+    }
     let world = world.restarted().await;
     let all = read(&world, session, 102).await;
     assert!(all > 100, "another life begins with all of it: {all}");
