@@ -1,5 +1,7 @@
 //! `attache show`: one session in full: its row, what waits for it, and its newest history.
 
+use std::fmt::Display;
+
 use attache_client::protocol::{Answer, Command, ReceiptView};
 use attache_client::{Client, ClientError, Mirror};
 use serde_json::Value;
@@ -66,19 +68,19 @@ pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result
                     Value::Null => "-".to_owned(),
                     other => other.to_string(),
                 };
-                text.push_str(&format!("{name:<22}{shown}\n"));
+                text.push_str(&row(name, &shown));
             }
         }
-        text.push_str(&format!("{:<22}{}\n", "usage", value["usage"]));
+        text.push_str(&row("usage", &value["usage"]));
         if let Some(total) = total.shown() {
-            text.push_str(&format!("{:<22}{total}\n", "with its sub-agents"));
+            text.push_str(&row("with its sub-agents", &total));
         }
         for limit in &limits {
-            text.push_str(&format!("{:<22}{}\n", "limit", budget::line(limit)));
+            text.push_str(&row("limit", &budget::line(limit)));
         }
         for queue in mirror.queues.iter().filter(|queue| !queue.items.is_empty()) {
             for item in &queue.items {
-                text.push_str(&format!("waits in {:<13}{}\n", queue.name, item.text));
+                text.push_str(&row(&format!("waits in {}", queue.name), &item.text));
             }
         }
         for receipt in receipts
@@ -91,7 +93,7 @@ pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result
                 .map(|reason| format!(" ({reason})"));
             let state = format!("{}{}", receipt.state, reason.unwrap_or_default());
             let preview = in_line(&receipt.preview);
-            text.push_str(&format!("{:<22}{preview}  {state}\n", "input"));
+            text.push_str(&row("input", &format_args!("{preview}  {state}")));
         }
         if let Some(calls) = &calls {
             text.push_str(&ledger::lines(calls.as_ref()));
@@ -103,11 +105,35 @@ pub(crate) async fn show(id: &str, with_ledger: bool, output: &Output) -> Result
     Ok(0)
 }
 
+/// A line with a name and what belongs to it, which begins in the same column where the name leaves room.
+fn row(name: &str, shown: &dyn Display) -> String {
+    format!("{name:<23} {shown}\n")
+}
+
 /// Where the newest input of a session has got to.
 async fn receipts(client: &Client, id: &str) -> Result<Vec<ReceiptView>, Failure> {
     let session_id = id.to_owned();
     match client.ask(Command::GetReceipts { session_id }).await? {
         Answer::Receipts { receipts } => Ok(receipts),
         _ => Err(ClientError::Unexpected.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::row;
+
+    #[test]
+    fn no_name_runs_into_what_belongs_to_it() {
+        for (name, line) in [
+            ("agent", "agent                   demo\n"),
+            ("continue_in_background", "continue_in_background  demo\n"),
+            (
+                "waits in a queue with a long name",
+                "waits in a queue with a long name demo\n",
+            ),
+        ] {
+            assert_eq!(row(name, &"demo"), line);
+        }
     }
 }
