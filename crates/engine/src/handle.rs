@@ -616,14 +616,23 @@ impl EngineHandle {
         &self.0.config.toolsets
     }
 
-    /// How many sessions have an epoch, and how many of them are at work or watched.
+    /// How many sessions have an epoch, and how many of them are at work.
     #[must_use]
     pub fn load(&self) -> (usize, usize) {
         let in_use = self.0.registry.all_in_use();
         let busy = in_use
             .iter()
-            .filter(|(_, mailbox)| mailbox.running_turn().is_some() || mailbox.is_viewed());
+            .filter(|(_, mailbox)| mailbox.running_turn().is_some());
         (self.0.registry.live_count(), busy.count())
+    }
+
+    /// Whether a session is at work, or a viewer looks on or may come back.
+    #[must_use]
+    pub fn is_needed(&self) -> bool {
+        let in_use = self.0.registry.all_in_use();
+        in_use
+            .iter()
+            .any(|(_, mailbox)| mailbox.running_turn().is_some() || mailbox.is_viewed())
     }
 
     /// Ends all work in good order: no new work, `grace` for the turns that run, then each gets its

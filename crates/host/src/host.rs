@@ -231,10 +231,10 @@ impl Host {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
     }
 
-    /// Whether nothing needs this host: nobody is connected, and no session is at work.
+    /// Whether nothing needs this host: nobody is connected or may come back, and no session is at work.
     #[must_use]
     pub fn is_idle(&self) -> bool {
-        self.0.connections.load(Ordering::Acquire) == 0 && self.0.engine.load().1 == 0
+        self.0.connections.load(Ordering::Acquire) == 0 && !self.0.engine.is_needed()
     }
 
     /// Ends all work in good order and tells every connection.

@@ -183,7 +183,7 @@ pub struct HostView {
     pub state_folder: String,
     /// Sessions with an epoch.
     pub live_sessions: u64,
-    /// Sessions at work or watched.
+    /// Sessions at work.
     pub busy_sessions: u64,
 }
 

@@ -164,7 +164,7 @@ async fn daemon() -> Option<Check> {
             Ok(Answer::Host { host }) => (
                 true,
                 format!(
-                    "{}, process {}, {} live sessions, {} at work or watched",
+                    "{}, process {}, {} live sessions, {} at work",
                     host.program, host.process_id, host.live_sessions, host.busy_sessions
                 ),
             ),

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::clock::Since;
 use crate::house::{House, gone, signal, until};
+use crate::seat::{Seat, idle};
 use crate::stub::{
     Reply, Stub, after_tools, chat_calls, chat_piece, chat_text, last_user, session_named,
     well_formed,
@@ -294,6 +295,18 @@ fn a_restart_lets_work_end_starts_the_program_anew_and_does_not_wait_when_told_s
     house.run(&["restart", "--now"]).well();
     assert!(gone(after));
     assert_eq!(house.ls()[1]["outcome"], "interrupted");
+}
+
+#[test]
+fn a_restart_does_not_wait_for_who_only_has_a_look() {
+    let house = House::new();
+    let session = idle(&house);
+    let viewer = Seat::at(&house, &["attach", &session, "--plain"]);
+    viewer.shows("session ");
+    let restarted = house.run(&["restart"]).well();
+    assert!(!restarted.err.contains("at work"), "{}", restarted.err);
+    viewer.shows("the host is there again");
+    viewer.leaves();
 }
 
 #[test]
