@@ -45,6 +45,8 @@ pub(crate) struct Talk<'a> {
     tree: TreeMirror,
     notifications: Notifications,
     bell: Bell,
+    /// How it ends: 0, or as the last input that was refused says.
+    exit: u8,
 }
 
 impl<'a> Talk<'a> {
@@ -69,6 +71,7 @@ impl<'a> Talk<'a> {
             tree: TreeMirror::default(),
             notifications: Notifications::default(),
             bell: Bell::chosen()?,
+            exit: 0,
         })
     }
 
@@ -133,7 +136,7 @@ impl<'a> Talk<'a> {
                  background {id} on` lets such a session go on by itself"
             ));
         }
-        Ok(0)
+        Ok(self.exit)
     }
 
     fn ends_with_us(&self) -> bool {
@@ -170,7 +173,16 @@ impl<'a> Talk<'a> {
         match self.ask(enqueue).await? {
             Ok(Answer::Accepted { .. }) => {}
             Ok(_) => return Err(ClientError::Unexpected.into()),
-            Err(error) => return Err(refused(error)),
+            Err(error) => {
+                let failure = refused(error);
+                if failure.code == "unknown-session" {
+                    return Err(failure);
+                }
+                // There is more to see, and perhaps more that may be said.
+                self.output.failure(&failure);
+                self.exit = failure.exit;
+                return Ok(());
+            }
         }
         let session_id = self.session.session_id.clone();
         match self.ask(Command::GetSession { session_id }).await? {

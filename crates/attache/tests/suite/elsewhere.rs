@@ -133,6 +133,23 @@ fn a_viewer_elsewhere_comes_back_after_its_host_was_killed() {
     drop(served);
 }
 
+#[test]
+fn a_line_that_is_refused_ends_no_viewer() {
+    let there = House::new();
+    let served = Listening::start(&there, &[]);
+    let here = House::new()
+        .with("ATTACHE_HOST", &format!("ws://{}", served.address))
+        .with("ATTACHE_TOKEN", &token(&there, "read"));
+    let session = idle(&there);
+    let mut seat = Seat::at(&here, &["attach", &session, "--plain"]);
+    seat.types("hello");
+    seat.shows("that needs a token of scope write, and this one has read");
+    there.run(&["send", &session, "from there"]).well();
+    seat.shows("from there");
+    let (code, shown) = seat.ends();
+    assert_eq!(code, Some(4), "{shown}");
+}
+
 /// The way to a host, which can be cut and mended.
 struct Cable {
     address: String,

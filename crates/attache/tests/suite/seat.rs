@@ -72,15 +72,17 @@ impl Seat {
     }
 
     /// The input ends, and with it the viewer.
-    pub(crate) fn leaves(mut self) -> String {
+    pub(crate) fn leaves(self) -> String {
+        let (code, shown) = self.ends();
+        assert_eq!(code, Some(0), "{shown}");
+        shown
+    }
+
+    /// The same; how it ends then.
+    pub(crate) fn ends(mut self) -> (Option<i32>, String) {
         drop(self.typed.take());
-        assert_eq!(
-            self.child.wait().unwrap().code(),
-            Some(0),
-            "{}",
-            self.shown()
-        );
-        self.shown()
+        let code = self.child.wait().unwrap().code();
+        (code, self.shown())
     }
 }
 
