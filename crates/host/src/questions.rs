@@ -4,8 +4,8 @@
 use attache_engine::parts::RowFilter;
 use attache_engine::{EngineError, EngineHandle, SessionRow};
 use attache_protocol::{
-    AgentView, Answer, FRAME_LIMIT, HistoryPage, LimitView, QueueRef, ReceiptView, Runtime,
-    encoded_len,
+    AgentView, Answer, FRAME_LIMIT, HistoryItem, HistoryPage, LimitView, QueueRef, ReceiptView,
+    Runtime, encoded_len,
 };
 use attache_session::{
     Answer as Decided, Command as Rule, ErrorCode, Immediacy, Position, QueueId, SessionId,
@@ -149,24 +149,15 @@ pub(crate) fn page(
 ) -> Result<HistoryPage, EngineError> {
     let query = from_wire::query(query)?;
     let page = engine.page(session, &query)?;
-    let mut items = Vec::with_capacity(page.items.len());
-    let mut bytes = 0;
-    let mut more = page.more;
-    for stored in &page.items {
-        let Some(item) = to_wire::item(stored.position, &stored.event) else {
-            continue;
-        };
-        bytes += encoded_len(&item);
-        if bytes > FRAME_LIMIT / 2 && !items.is_empty() {
-            more = true;
-            break;
-        }
-        items.push(item);
-    }
-    let next_cursor = if more {
-        items.last().map(|item| item.at.clone())
+    let stored = page.items.iter();
+    let shown = stored.filter_map(|stored| to_wire::item(stored.position, &stored.event));
+    let (items, next_cursor) = if query.newest {
+        // Behind the newest ones there is none.
+        (streams::newest_of(shown.rev(), PAGE).0, None)
     } else {
-        None
+        let (items, are_left) = first_of(shown, PAGE);
+        let last = items.last().map(|item| item.at.clone());
+        (items, last.filter(|_| are_left || page.more))
     };
     Ok(HistoryPage {
         items,
@@ -174,6 +165,23 @@ pub(crate) fn page(
         next_cursor,
     })
 }
+
+/// As many of these items as have room, the first one always; and whether any is left.
+fn first_of(items: impl Iterator<Item = HistoryItem>, mut room: usize) -> (Vec<HistoryItem>, bool) {
+    let mut first: Vec<HistoryItem> = Vec::new();
+    for item in items {
+        let bytes = encoded_len(&item);
+        if bytes > room && !first.is_empty() {
+            return (first, true);
+        }
+        room = room.saturating_sub(bytes);
+        first.push(item);
+    }
+    (first, false)
+}
+
+/// Bytes of the items of a page.
+const PAGE: usize = FRAME_LIMIT / 2;
 
 /// Bytes of one part of a text; escaped it may take six times as many.
 const PART: usize = 64 * 1024;
@@ -312,4 +320,50 @@ pub(crate) fn receipts(engine: &EngineHandle, id: &str) -> Result<Answer, Engine
     Ok(Answer::Receipts {
         receipts: receipts.collect(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use attache_protocol::EventKind;
+
+    use super::*;
+
+    fn item(position: u64, bytes: usize) -> HistoryItem {
+        HistoryItem {
+            position,
+            at: format!("2026-12-01T00:00:00.{position:06}Z"),
+            kind: EventKind::ToolResult,
+            text: "x".repeat(bytes),
+            cut: false,
+            turn: Some(1),
+            name: None,
+            call_id: None,
+            is_error: false,
+            origin: None,
+            incomplete: false,
+            pictures: Vec::new(),
+            spawned_session_id: None,
+        }
+    }
+
+    #[test]
+    fn a_page_that_is_too_large_keeps_the_end_that_was_asked_for() {
+        let positions = |items: Vec<HistoryItem>| -> Vec<u64> {
+            items.into_iter().map(|item| item.position).collect()
+        };
+        let room = encoded_len(&item(1, 100)) * 3;
+        let items = || (1..=5).map(|position| item(position, 100));
+        let (first, are_left) = first_of(items(), room);
+        assert_eq!((positions(first), are_left), (vec![1, 2, 3], true));
+        let (newest, are_left) = streams::newest_of(items().rev(), room);
+        assert_eq!((positions(newest), are_left), (vec![3, 4, 5], true));
+        for (count, bytes) in [(1, 10_000), (3, 100)] {
+            let items = || (1..=count).map(|position| item(position, bytes));
+            let all: Vec<u64> = (1..=count).collect();
+            let (first, are_left) = first_of(items(), room);
+            assert_eq!((positions(first), are_left), (all.clone(), false));
+            let (newest, are_left) = streams::newest_of(items().rev(), room);
+            assert_eq!((positions(newest), are_left), (all, false));
+        }
+    }
 }

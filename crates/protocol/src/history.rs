@@ -93,7 +93,7 @@ pub struct HistoryQuery {
     pub search: Option<String>,
     /// At most this many, 1 to 200.
     pub limit: u32,
-    /// The newest instead of the oldest.
+    /// The newest instead of the oldest, as many of them as fit into a frame.
     pub newest: bool,
 }
 
@@ -105,6 +105,6 @@ pub struct HistoryPage {
     pub items: Vec<HistoryItem>,
     /// How many match altogether.
     pub total_matching: u64,
-    /// Where the next page begins; none at the end.
+    /// Where the next page begins; none at the end, at which the newest items always are.
     pub next_cursor: Option<String>,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use attache_client::protocol::{
     Answer, Command, EventKind, FromHost, HistoryItem, HistoryQuery, ModalView, NewSession, Reach,
-    Resume, SessionView, Status,
+    Resume, RunningItem, SessionView, Status,
 };
 use attache_client::{ClientError, Mirror, Seen, TreeMirror};
 use serde_json::json;
@@ -171,7 +171,7 @@ fn unless_gone<T>(answer: Result<T, ClientError>) -> Result<Option<T>, Failure> 
     }
 }
 
-/// The session as it ended, and what of its answer has not been seen: the wait is answered beside
+/// The session as it ended, and what of its history has not been seen: the wait is answered beside
 /// the stream and may come first.
 async fn finish(
     link: &mut Link,
@@ -179,26 +179,27 @@ async fn finish(
     shown: &mut Shown<'_>,
 ) -> Result<SessionView, ClientError> {
     let session_id = session_id.to_owned();
-    let query = HistoryQuery {
-        after: None,
-        kinds: Vec::new(),
-        search: None,
-        limit: 50,
-        newest: true,
-    };
-    let ask = Command::PageHistory {
-        session_id: session_id.clone(),
-        query,
-    };
     let client = link.client.clone();
-    let Answer::History { page } = link.beside(client.ask(ask)).await? else {
-        return Err(ClientError::Unexpected);
-    };
-    for item in page.items {
-        if item.position > shown.last {
+    let mut goes_on = true;
+    while goes_on {
+        let ask = Command::PageHistory {
+            session_id: session_id.clone(),
+            query: HistoryQuery {
+                after: shown.last_at.clone(),
+                kinds: Vec::new(),
+                search: None,
+                limit: 200,
+                newest: false,
+            },
+        };
+        let Answer::History { page } = link.beside(client.ask(ask)).await? else {
+            return Err(ClientError::Unexpected);
+        };
+        for item in page.items {
             let streamed = shown.streamed_of(&item);
             shown.item(link, item, streamed).await?;
         }
+        goes_on = page.next_cursor.is_some();
     }
     let get = client.ask(Command::GetSession { session_id });
     match link.beside(get).await? {
@@ -216,8 +217,8 @@ struct Shown<'a> {
     painter: Painter<'a>,
     /// Lines for sub-agents' steps, where nothing can be painted.
     lines: Option<tree_view::Steps>,
-    /// Position of the last item that was shown.
-    last: u64,
+    /// Time of the last item that was shown, behind which the next one comes.
+    last_at: Option<String>,
     /// The last text of the model.
     answer: String,
     /// The last note, which tells what went wrong.
@@ -246,7 +247,7 @@ impl<'a> Shown<'a> {
             tree: TreeMirror::default(),
             painter: Painter::new(output),
             lines,
-            last: 0,
+            last_at: None,
             answer: String::new(),
             note: None,
             unpainted: false,
@@ -435,13 +436,15 @@ impl<'a> Shown<'a> {
         }
     }
 
-    /// How much of an item's text was seen as it streamed.
-    fn streamed_of(&self, item: &HistoryItem) -> usize {
-        let running = self.mirror.running.as_ref();
-        running
-            .filter(|running| item.kind == EventKind::Assistant && item.turn == Some(running.turn))
-            .filter(|running| item.cut || item.text.starts_with(&running.text))
-            .map_or(0, |running| running.text.len())
+    /// How much of an item's text was seen as it streamed. What streamed is that of one item.
+    fn streamed_of(&mut self, item: &HistoryItem) -> usize {
+        let is_it = |running: &mut RunningItem| {
+            item.kind == EventKind::Assistant
+                && item.turn == Some(running.turn)
+                && (item.cut || item.text.starts_with(&running.text))
+        };
+        let streamed = self.mirror.running.take_if(is_it);
+        streamed.map_or(0, |running| running.text.len())
     }
 
     fn text(&mut self, text: &str) {
@@ -467,7 +470,7 @@ impl<'a> Shown<'a> {
             let rest = whole(&client, &self.session_id, &mut item);
             link.beside(rest).await?;
         }
-        self.last = self.last.max(item.position);
+        self.last_at = Some(item.at.clone());
         match item.kind {
             EventKind::Assistant => {
                 self.answer.clone_from(&item.text);

@@ -173,7 +173,7 @@ impl Streams {
 
 /// As many of these items as have room, the newest one first, in the order of the history; and whether there are more. The
 /// newest is always among them, with as much of its text as fits.
-fn newest_of(
+pub(crate) fn newest_of(
     newest: impl Iterator<Item = HistoryItem>,
     mut room: usize,
 ) -> (Vec<HistoryItem>, bool) {
