@@ -158,9 +158,10 @@ pub(super) async fn whole(
     session_id: &str,
     item: &mut HistoryItem,
 ) -> Result<(), ClientError> {
-    if std::mem::take(&mut item.cut) {
+    if item.cut {
         let rest = client.rest_of_text(session_id, item.position, item.text.len());
         item.text.push_str(&rest.await?);
+        item.cut = false;
     }
     Ok(())
 }

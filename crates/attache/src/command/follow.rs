@@ -1,6 +1,7 @@
 //! Follows a session that this command has started until its tree is quiet: streams its answer,
 //! shows the tree while it works, and says how it ended.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use attache_client::protocol::{
@@ -59,8 +60,15 @@ pub(crate) async fn run(
     shown.attached(attached);
     let (session, interrupted) = shown.until_quiet(&mut link, quiet).await?;
     // From here on it is known how it ended, also if the daemon that told so is gone by now.
+    let seen = loop {
+        match finish(&mut link, &session_id, &mut shown).await {
+            Err(error @ ClientError::Gone(_)) if is_elsewhere() => {
+                drop(shown.comes_back(&mut link, error).await?);
+            }
+            seen => break seen,
+        }
+    };
     let client = link.client.clone();
-    let seen = finish(&mut link, &session_id, &mut shown).await;
     let session = unless_gone(seen)?.unwrap_or(session);
     // The tree's last rows, like the answer's last words, may still be on their way.
     let rows = link.beside(client.sessions(Some(&session_id))).await;
@@ -180,6 +188,7 @@ async fn finish(
 ) -> Result<SessionView, ClientError> {
     let session_id = session_id.to_owned();
     let client = link.client.clone();
+    shown.show(link).await?;
     let mut goes_on = true;
     while goes_on {
         let ask = Command::PageHistory {
@@ -197,8 +206,10 @@ async fn finish(
         };
         for item in page.items {
             let streamed = shown.streamed_of(&item);
-            shown.item(link, item, streamed).await?;
+            let item = Box::new(item);
+            shown.unshown.push_back(Seen::Item { item, streamed });
         }
+        shown.show(link).await?;
         goes_on = page.next_cursor.is_some();
     }
     let get = client.ask(Command::GetSession { session_id });
@@ -230,6 +241,8 @@ struct Shown<'a> {
     status: String,
     /// What the run was last said to wait for.
     waits: Option<String>,
+    /// What has come and is not shown yet.
+    unshown: VecDeque<Seen>,
     /// What the host calls this attachment.
     attachment: Option<String>,
     /// Whether the rows of the tree are followed too.
@@ -254,6 +267,7 @@ impl<'a> Shown<'a> {
             open_line: false,
             status: String::new(),
             waits: None,
+            unshown: VecDeque::new(),
             attachment: None,
             watches_tree: false,
         }
@@ -271,7 +285,10 @@ impl<'a> Shown<'a> {
         link: &mut Link,
         mut error: ClientError,
     ) -> Result<Reply, Failure> {
-        self.end_line();
+        // What is read by a program goes on where it broke off.
+        if self.output.is_live() {
+            self.end_line();
+        }
         loop {
             let again = link.again(error, self.output).await?;
             let back = match again {
@@ -304,6 +321,7 @@ impl<'a> Shown<'a> {
             answer => answer?,
         };
         self.attached(answer);
+        self.show(link).await?;
         if self.watches_tree {
             let root_session_id = Some(self.session_id.clone());
             drop(client.post(Command::WatchTree { root_session_id }).await?);
@@ -347,6 +365,7 @@ impl<'a> Shown<'a> {
                 }
                 frame = link.next(), if is_open => match frame {
                     Some(frame) => match self.frame(link, frame).await {
+                        // What became of the wait tells it too.
                         Err(ClientError::Gone(_)) | Ok(()) => {}
                         Err(error) => return Err(lost(error)),
                     },
@@ -401,7 +420,13 @@ impl<'a> Shown<'a> {
             self.unpainted = true;
             return Ok(());
         }
-        for seen in self.mirror.apply(frame) {
+        self.unshown.extend(self.mirror.apply(frame));
+        self.show(link).await
+    }
+
+    /// Shows what has come. An item whose rest could not be read stays, for the next connection.
+    async fn show(&mut self, link: &mut Link) -> Result<(), ClientError> {
+        while let Some(seen) = self.unshown.pop_front() {
             match seen {
                 Seen::Fresh => {
                     if let Some(session) = self.mirror.session.clone() {
@@ -417,7 +442,13 @@ impl<'a> Shown<'a> {
                 Seen::Queues | Seen::Detail | Seen::Settled { .. } => {}
                 Seen::Asked(modal) => self.asks(&modal),
                 Seen::Text(text) => self.text(&text),
-                Seen::Item { item, streamed } => self.item(link, *item, streamed).await?,
+                Seen::Item { mut item, streamed } => {
+                    let shown = self.item(link, &mut item, streamed).await;
+                    if shown.is_err() {
+                        self.unshown.push_front(Seen::Item { item, streamed });
+                    }
+                    shown?;
+                }
                 Seen::Session(session) => self.session(&session),
                 Seen::Terminal(reason) => self.note = Some(format!("the session ended: {reason}")),
             }
@@ -462,12 +493,12 @@ impl<'a> Shown<'a> {
     async fn item(
         &mut self,
         link: &mut Link,
-        mut item: HistoryItem,
+        item: &mut HistoryItem,
         streamed: usize,
     ) -> Result<(), ClientError> {
         if item.kind == EventKind::Assistant || self.output.is_json() {
             let client = link.client.clone();
-            let rest = whole(&client, &self.session_id, &mut item);
+            let rest = whole(&client, &self.session_id, item);
             link.beside(rest).await?;
         }
         self.last_at = Some(item.at.clone());
@@ -483,7 +514,7 @@ impl<'a> Shown<'a> {
             EventKind::User | EventKind::ToolCall | EventKind::ToolResult => {}
         }
         if self.output.is_json() {
-            let mut value = shape::item(&item);
+            let mut value = shape::item(item);
             value["type"] = json!("item");
             value["session_id"] = json!(self.session_id);
             self.output.value(&value);

@@ -154,6 +154,8 @@ fn a_line_that_is_refused_ends_no_viewer() {
 struct Cable {
     address: String,
     carried: Arc<Mutex<Option<Vec<Carried>>>>,
+    /// Bytes that it brings from the host before it breaks, once.
+    breaks_after: Arc<AtomicUsize>,
 }
 
 /// A connection: its two ends, and how often the other side's turn came to speak. An odd number waits for the host.
@@ -163,16 +165,28 @@ struct Carried {
 }
 
 /// Carries what one end says to the other. Only the near end's words make the number odd.
-fn carry(mut from: TcpStream, mut to: TcpStream, turns: &AtomicUsize, is_near: bool) {
+fn carry(
+    mut from: TcpStream,
+    mut to: TcpStream,
+    turns: &AtomicUsize,
+    breaks_after: &AtomicUsize,
+    is_near: bool,
+) {
     let mut bytes = [0; 4_096];
     while let Ok(count @ 1..) = from.read(&mut bytes) {
         let _taken = turns.try_update(Relaxed, Relaxed, |turns| {
             (turns.is_multiple_of(2) == is_near).then_some(turns + 1)
         });
-        if to.write_all(&bytes[..count]).is_err() {
+        let is_left = |left: usize| Some(left.checked_sub(count).unwrap_or(usize::MAX));
+        let left = match is_near {
+            true => usize::MAX,
+            false => breaks_after.try_update(Relaxed, Relaxed, is_left).unwrap(),
+        };
+        if left < count || to.write_all(&bytes[..count]).is_err() {
             break;
         }
     }
+    let _broken = from.shutdown(Shutdown::Both);
     let _ended = to.shutdown(Shutdown::Both);
 }
 
@@ -181,7 +195,9 @@ impl Cable {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap().to_string();
         let carried = Arc::new(Mutex::new(Some(Vec::new())));
+        let breaks_after = Arc::new(AtomicUsize::new(usize::MAX));
         let (open, host) = (Arc::clone(&carried), host.to_owned());
+        let breaks = Arc::clone(&breaks_after);
         std::thread::spawn(move || {
             for near in listener.incoming().flatten() {
                 // While it is cut, nobody gets through.
@@ -191,14 +207,18 @@ impl Cable {
                     for (from, is_near) in [(0, true), (1, false)] {
                         let [from, to] =
                             [&ends[from], &ends[1 - from]].map(|end| end.try_clone().unwrap());
-                        let turns = Arc::clone(&turns);
-                        std::thread::spawn(move || carry(from, to, &turns, is_near));
+                        let (turns, breaks) = (Arc::clone(&turns), Arc::clone(&breaks));
+                        std::thread::spawn(move || carry(from, to, &turns, &breaks, is_near));
                     }
                     carried.push(Carried { ends, turns });
                 }
             }
         });
-        Self { address, carried }
+        Self {
+            address,
+            carried,
+            breaks_after,
+        }
     }
 
     /// Waits until the newest of so many connections has begun to speak so often, and the host owes it an answer.
@@ -296,6 +316,47 @@ fn a_run_elsewhere_goes_on_over_a_cut_connection_and_misses_nothing() {
     // Whoever looks on keeps the session.
     followed.shows("and the second");
     followed.dies();
+}
+
+#[test]
+fn an_answer_whose_rest_is_being_read_when_the_connection_breaks_is_shown_once() {
+    // Digits of which a compression makes little.
+    let odd = |line: u64| line.wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(29);
+    let long: String = (0..30_000)
+        .map(|line| format!("{:016x}\n", odd(odd(line + 1))))
+        .collect();
+    let said = long.clone();
+    let stub = Stub::new(move |_| chat_text(&[&said]));
+    let there = stub.house();
+    let served = Listening::start(&there, &[]);
+    let secret = token(&there, "write");
+    let work = there.work();
+    for bytes in [10_000, 40_000, 100_000, 200_000, 300_000, 400_000] {
+        let cable = Cable::to(&served.address);
+        cable.breaks_after.store(bytes, Relaxed);
+        let here = House::new()
+            .with("ATTACHE_HOST", &format!("ws://{}", cable.address))
+            .with("ATTACHE_TOKEN", &secret);
+        let run = [
+            "run",
+            "--model",
+            "openai/m",
+            "--dir",
+            work.to_str().unwrap(),
+            "go",
+        ];
+        let ran = here.run(&run).well();
+        let same = ran.out.bytes().zip(long.bytes());
+        let same = same.take_while(|(shown, said)| shown == said).count();
+        let told = (ran.out.trim_end().len(), same, &ran.err);
+        assert!(ran.out.trim_end() == long.trim_end(), "{bytes}: {told:?}");
+        assert!(
+            ran.err.contains("the host is there again"),
+            "{bytes}: {} {}",
+            ran.out.len(),
+            ran.err
+        );
+    }
 }
 
 #[test]
